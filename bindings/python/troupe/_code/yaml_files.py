@@ -6,9 +6,9 @@ Errors name file, line and column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from troupe import exceptions
 
@@ -59,6 +59,22 @@ class Document:
         """
         set_field(self.value, path, value)
         self.set_to.add(tuple(path.split(".")))
+
+
+class Recorder(Protocol):
+    """Records errors of values of a file, each at its place."""
+
+    def __len__(self) -> int:
+        """Return how many errors are recorded."""
+
+    def add(self, error: Exception, *place: Any, key: bool = False) -> None:
+        """Record an error of the value at `place`, or of its key."""
+
+    def at(self, *place: Any, key: bool = False) -> AbstractContextManager[None]:
+        """Record what the block raises."""
+
+    def inside(self, *place: Any) -> Recorder:
+        """Return a recorder of errors below `place`."""
 
 
 class Faults:
@@ -259,7 +275,7 @@ def set_field(fields: dict[str, Any], path: str, value: Any) -> None:
 
 def text_of(value: Any) -> str:
     """Return `value` as YAML text, its keys in their order."""
-    return _module().safe_dump(value, sort_keys=False, allow_unicode=True)
+    return str(_module().safe_dump(value, sort_keys=False, allow_unicode=True))
 
 
 def _module() -> Any:

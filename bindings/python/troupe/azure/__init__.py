@@ -17,8 +17,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from troupe.azure._client import JobOperations, MLClient
-    from troupe.azure._command import Command, Job, command
+    from troupe.azure._client import MLClient
+    from troupe.azure._command import Command
     from troupe.azure._distributions import (
         MpiDistribution,
         PyTorchDistribution,
@@ -26,44 +26,45 @@ if TYPE_CHECKING:
         TensorFlowDistribution,
     )
     from troupe.azure._entities import (
-        AmlCompute,
         CommandJobLimits,
         Data,
-        Environment,
         Input,
         JobResourceConfiguration,
         JobResourceConfiguration as ResourceConfiguration,
         Model,
         Output,
         QueueSettings,
-        Workspace,
     )
+    from troupe.azure._jobs.command import command
+    from troupe.azure._jobs.described import AmlCompute, Environment, Workspace
+    from troupe.azure._jobs.job import Job
+    from troupe.azure._jobs.operations import JobOperations
     from troupe.azure._pipeline.dsl import CommandComponent, load_component
     from troupe.azure._pipeline.job import PipelineJob, PipelineJobSettings
-    from troupe.azure._yaml import load_job
+    from troupe.azure._yaml.load import load_job
     from troupe.azure.constants import AssetTypes, InputOutputModes
 
 _WHERE = {
-    "JobOperations": "_client",
+    "JobOperations": "_jobs.operations",
     "MLClient": "_client",
     "Command": "_command",
-    "Job": "_command",
-    "command": "_command",
+    "Job": "_jobs.job",
+    "command": "_jobs.command",
     "MpiDistribution": "_distributions",
     "PyTorchDistribution": "_distributions",
     "RayDistribution": "_distributions",
     "TensorFlowDistribution": "_distributions",
     "CommandJobLimits": "_entities",
     "Data": "_entities",
-    "Environment": "_entities",
+    "Environment": "_jobs.described",
     "Input": "_entities",
     "JobResourceConfiguration": "_entities",
     "Output": "_entities",
     "QueueSettings": "_entities",
-    "AmlCompute": "_entities",
+    "AmlCompute": "_jobs.described",
     "Model": "_entities",
-    "Workspace": "_entities",
-    "load_job": "_yaml",
+    "Workspace": "_jobs.described",
+    "load_job": "_yaml.load",
     "CommandComponent": "_pipeline.dsl",
     "load_component": "_pipeline.dsl",
     "PipelineJob": "_pipeline.job",

@@ -1,4 +1,4 @@
-"""`command()`: a command job as people write it, checked, whatever it was written as. Pure."""
+"""Command jobs as people write them, checked, whatever they were written as. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from troupe.azure import _distributions, _entities, _expressions, _schema
 from troupe.azure._pipeline import bindings, building
 
 
-class Named(dict):
+class Named(dict[str, Any]):
     """Inputs or outputs by name, as items and as attributes: `job.inputs.epochs`."""
 
     def __getattr__(self, name: str) -> Any:
@@ -23,35 +23,6 @@ class Named(dict):
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
-
-
-class Job:
-    """A job as the cluster knows it, by whomever it was submitted: name, id, status, how many nodes
-    and processes it has."""
-
-    type = "command"
-    studio_url: str | None = None
-    is_command_job = True
-    """False for launches that did not come as command jobs, which `jobs.list` gives too."""
-
-    def __init__(
-        self, name: str, launch: str, status: str, *, nodes: int = 0, processes: int = 0
-    ) -> None:
-        self.name: str | None = name
-        self.id: str | None = launch
-        self.status: str | None = status
-        self.nodes, self.processes = nodes, processes
-        self.properties: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        return f"<job {self.name} {self.status}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it."""
-        return {
-            "type": self.type,
-            **{name: value for name, value in vars(self).items() if name != "is_command_job"},
-        }
 
 
 class Origin:
@@ -69,6 +40,12 @@ class Origin:
         return self._document.where(inside if inside in self._document.keys else place)
 
 
+def _has_own_text(error: Exception) -> bool:
+    """Return True if the error's class makes its text of other arguments than a text."""
+    cls = type(error)
+    return cls.__module__ != "builtins" and "__init__" in vars(cls)
+
+
 class Command:
     """A command job: what `command()`, `load_job` and `MLClient.jobs` give.
 
@@ -81,6 +58,25 @@ class Command:
 
     type = "command"
     studio_url: str | None = None
+    name: str | None
+    description: str | None
+    tags: dict[str, Any]
+    properties: dict[str, Any]
+    display_name: str | None
+    command: str
+    experiment_name: str | None
+    environment: Any
+    environment_variables: dict[str, str]
+    distribution: _distributions.Distribution | None
+    compute: str | None
+    code: Any
+    resources: _entities.JobResourceConfiguration
+    limits: _entities.CommandJobLimits
+    queue_settings: _entities.QueueSettings
+    identity: Any
+    services: dict[str, Any]
+    is_deterministic: bool | None
+    parent_job_name: str | None
 
     def __init__(self, base_path: str = "", **fields: Any) -> None:
         self.base_path = base_path or os.getcwd()  # what relative paths are from
@@ -123,11 +119,8 @@ class Command:
         self.check()
 
     def __repr__(self) -> str:
-        return (
-            "<command job "
-            f"{self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: "
-            f"{self.command!r}>"
-        )
+        name = self.name or self.display_name or "without a name"
+        return f"<command job {name}{f' {self.status}' if self.status else ''}: {self.command!r}>"
 
     def __call__(self, **inputs: Any) -> Command:
         """Another job with these values of its inputs, or, for `sweep`, with what their values are
@@ -179,11 +172,7 @@ class Command:
         try:
             yield
         except (ValueError, TypeError, OSError) as error:
-            if (
-                self.origin is None
-                or type(error).__init__ is not type(error).__base__.__init__
-                and type(error).__module__ != "builtins"
-            ):
+            if self.origin is None or _has_own_text(error):
                 raise
             raise type(error)(f"{self.origin.where(*place)}: {error}") from None
 
@@ -266,7 +255,9 @@ class Command:
         "grid" (of Choices) or "bayesian". `early_termination_policy`: a policy, or its name. Raises
         TypeError and ValueError, with the nearest name.
 
-            job(lr=Uniform(0.01, 0.1)).sweep(primary_metric="accuracy", goal="maximize", max_total_trials=20)
+            job(lr=Uniform(0.01, 0.1)).sweep(
+                primary_metric="accuracy", goal="maximize", max_total_trials=20
+            )
         """
         from troupe.azure import _sweep_job
 
@@ -418,97 +409,3 @@ class JobComponent:
     def __call__(self, **inputs: Any) -> Command:
         """Return a job with these values. Raises TypeError or ValueError."""
         return self._job(**inputs)
-
-
-def command(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    tags: Mapping[str, str] | None = None,
-    properties: Mapping[str, str] | None = None,
-    display_name: str | None = None,
-    command: str | None = None,
-    experiment_name: str | None = None,
-    environment: Any = None,
-    environment_variables: Mapping[str, Any] | None = None,
-    distribution: Any = None,
-    compute: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    outputs: Mapping[str, Any] | None = None,
-    instance_count: int | None = None,
-    instance_type: str | None = None,
-    locations: Any = None,
-    docker_args: Any = None,
-    shm_size: str | None = None,
-    timeout: float | None = None,
-    code: Any = None,
-    identity: Any = None,
-    is_deterministic: bool = True,
-    services: Mapping[str, Any] | None = None,
-    job_tier: str | None = None,
-    priority: str | None = None,
-    parent_job_name: str | None = None,
-    **unknown: Any,
-) -> Command:
-    """Makes a command job: what a shell is to run on `instance_count` nodes, with `code` as its
-    directory.
-
-    Nothing starts before `MLClient.jobs.create_or_update`. In `command`, `${{inputs.x}}` and
-    `${{outputs.x}}` stand for values and paths, and `$[[...]]` for a part that is left out where an
-    input in it has no value. `distribution`: how many processes there are and how they find each
-    other; without it one on each node. Raises TypeError and ValueError for what cannot be meant,
-    with the nearest name.
-
-    The keywords are those of `azure.ai.ml.command`. What each does here: docs/azure.md.
-
-        command(code="./src", command="python train.py --epochs ${{inputs.epochs}}", inputs={"epochs": 3}, instance_count=2,
-                distribution={"type": "PyTorch", "process_count_per_instance": 4})
-    """
-    for each in unknown:
-        raise TypeError(
-            "command() has no "
-            f"{each}={field_checks.or_nearest(each, (*_OF_COMMAND, 'instance_count', 'instance_type', 'timeout'))}"
-        )
-    inputs = (
-        {each: building.bound(value) for each, value in inputs.items()}
-        if isinstance(inputs, Mapping)
-        else inputs
-    )
-    job = Command(
-        name=name,
-        description=description,
-        tags=tags,
-        properties=properties,
-        display_name=display_name,
-        command=command,
-        experiment_name=experiment_name,
-        environment=environment,
-        environment_variables=environment_variables,
-        distribution=distribution,
-        compute=compute,
-        inputs=inputs,
-        outputs=outputs,
-        code=code,
-        identity=identity,
-        is_deterministic=is_deterministic,
-        services=services,
-        parent_job_name=parent_job_name,
-        limits={"timeout": timeout},
-        queue_settings={"job_tier": job_tier, "priority": priority},
-        resources={
-            "instance_count": instance_count,
-            "instance_type": instance_type,
-            "locations": locations,
-            "docker_args": docker_args,
-            "shm_size": shm_size,
-        },
-    )
-    builder = building.current()
-    if builder is not None:
-        builder.add(job)
-    return job
-
-
-_OF_COMMAND = tuple(
-    each for each in _schema.COMMAND if each not in ("resources", "limits", "queue_settings")
-)

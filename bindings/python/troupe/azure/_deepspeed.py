@@ -96,7 +96,7 @@ class DeepspeedStart:
     slots: int
     gpus: int
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.azure_deepspeed, (self.job, self.slots, self.gpus)
 
     def __call__(self) -> NoReturn:

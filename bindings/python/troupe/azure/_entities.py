@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 OUTPUT = ("type", "path", "mode", "description", "name", "version")
 
 
-class _Part:
+class Part:
     """What its keywords are. Two with the same are equal."""
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class _Part:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-class Input(_Part):
+class Input(Part):
     """An input of a job: a file or folder by its path, or a literal with a type and a default.
 
     `path`: on this machine (relative to the file that the job is written in, else to the current
@@ -88,7 +88,7 @@ class Input(_Part):
         return self.type in _schema.LITERAL_TYPES
 
 
-class Output(_Part):
+class Output(Part):
     """An output of a job: a folder, or a file, that the command writes at `${{outputs.NAME}}`.
 
     `path`: where it is to be in the end, on this machine, or on the nodes as `file:///...`; without
@@ -118,7 +118,7 @@ class Output(_Part):
         self.description, self.name, self.version = description, name, version
 
 
-class Data(_Part):
+class Data(Part):
     """A data asset: a path with a name, given as an input. Assets are registered nowhere here.
 
     Data(name="titanic", type="uri_file", path="./titanic.csv")
@@ -144,7 +144,7 @@ class Data(_Part):
         )
 
 
-class Model(_Part):
+class Model(Part):
     """A model: a path with a name, given as an input. Models are registered nowhere here.
 
     Model(name="digits", type="custom_model", path="./model")
@@ -178,122 +178,7 @@ class Model(_Part):
         )
 
 
-class AmlCompute(_Part):
-    """A compute cluster as scripts describe it.
-
-    Nothing makes one here: `instance_types.yml` says which nodes its name means.
-
-    AmlCompute(name="cpu-cluster", size="Standard_DS3_v2", max_instances=4)
-    """
-
-    type = "amlcompute"
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        size: str | None = None,
-        description: str | None = None,
-        location: str | None = None,
-        min_instances: int | None = None,
-        max_instances: int | None = None,
-        idle_time_before_scale_down: int | None = None,
-        tier: str | None = None,
-        identity: Any = None,
-        tags: Mapping[str, str] | None = None,
-        ssh_settings: Any = None,
-        ssh_public_access_enabled: bool | None = None,
-        network_settings: Any = None,
-        enable_node_public_ip: bool | None = None,
-    ) -> None:
-        self.name = field_checks.text("a compute's name", name)
-        self.size, self.description, self.location, self.tier, self.identity = (
-            size,
-            description,
-            location,
-            tier,
-            identity,
-        )
-        self.min_instances, self.max_instances, self.idle_time_before_scale_down = (
-            min_instances,
-            max_instances,
-            idle_time_before_scale_down,
-        )
-        self.ssh_settings, self.ssh_public_access_enabled = ssh_settings, ssh_public_access_enabled
-        self.network_settings, self.enable_node_public_ip = network_settings, enable_node_public_ip
-        self.tags = _schema.mapping("tags", tags)
-
-
-class Workspace(_Part):
-    """A workspace as scripts describe it.
-
-    There is none here, but the cluster that TROUPE_ADDRESS names.
-    """
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        description: str | None = None,
-        display_name: str | None = None,
-        location: str | None = None,
-        resource_group: str | None = None,
-        tags: Mapping[str, str] | None = None,
-    ) -> None:
-        self.name = field_checks.text("a workspace's name", name)
-        self.description, self.display_name, self.location, self.resource_group = (
-            description,
-            display_name,
-            location,
-            resource_group,
-        )
-        self.tags = _schema.mapping("tags", tags)
-
-
-class Environment(_Part):
-    """What a job would run in, by its names: here that is the nodes' own, and a job says so once.
-
-    Environment(name="train", image="mcr.microsoft.com/azureml/base", conda_file="env.yml")
-    """
-
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        version: str | None = None,
-        description: str | None = None,
-        image: str | None = None,
-        build: Any = None,
-        conda_file: Any = None,
-        tags: Mapping[str, str] | None = None,
-        properties: Mapping[str, str] | None = None,
-        datastore: str | None = None,
-        inference_config: Any = None,
-        os_type: str | None = None,
-    ) -> None:
-        self.name, self.version, self.description, self.image, self.build = (
-            name,
-            version,
-            description,
-            image,
-            build,
-        )
-        self.conda_file, self.datastore, self.inference_config, self.os_type = (
-            conda_file,
-            datastore,
-            inference_config,
-            os_type,
-        )
-        self.tags, self.properties = (
-            _schema.mapping("tags", tags),
-            _schema.mapping("properties", properties),
-        )
-
-    def __str__(self) -> str:
-        return str(self.name or self.image or self.conda_file or "an environment without a name")
-
-
-class JobResourceConfiguration(_Part):
+class JobResourceConfiguration(Part):
     """How many instances a job has, and of which type; `ResourceConfiguration` is another name of
     it.
 
@@ -327,14 +212,14 @@ class JobResourceConfiguration(_Part):
         self.properties = _schema.mapping("properties", properties) or None
 
 
-class CommandJobLimits(_Part):
+class CommandJobLimits(Part):
     """`timeout`: seconds that a job has, from when it is submitted."""
 
     def __init__(self, *, timeout: float | None = None) -> None:
         self.timeout = _schema.seconds("timeout", timeout)
 
 
-class QueueSettings(_Part):
+class QueueSettings(Part):
     """`priority`: low, medium or high in the cluster's queue.
 
     `job_tier` is taken, and does nothing.

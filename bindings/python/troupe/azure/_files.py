@@ -8,6 +8,7 @@ the others' are named.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import threading
@@ -126,7 +127,7 @@ class _Listing:
             elif entry.is_file():
                 self.files.append(path)
 
-    def _reason_to_leave(self, entry: os.DirEntry) -> str:
+    def _reason_to_leave(self, entry: os.DirEntry[str]) -> str:
         """Return what an entry is that is not brought, "" for one that is."""
         if not entry.is_symlink():
             return (
@@ -156,7 +157,7 @@ def _digest(path: Path) -> str:
 class Kept:
     """What a job has kept on all its nodes. A context: its actors end with it."""
 
-    def __init__(self, session: Any, info: dict) -> None:
+    def __init__(self, session: Any, info: dict[str, Any]) -> None:
         self._info = info
         by_node = {
             each["node"]: each["node_name"]
@@ -258,9 +259,7 @@ class Kept:
                 _write(
                     made / (relative or name),
                     each.size,
-                    lambda offset, each=each, relative=relative: self._ask(
-                        each.actor, "piece", inside, relative, offset
-                    ),
+                    functools.partial(self._ask, each.actor, "piece", inside, relative),
                 )
 
     def _files(self, inside: str) -> dict[str, _File]:
@@ -386,7 +385,7 @@ def log_name(rank: int, ranks: int) -> str:
     return "std_log.txt" if ranks == 1 else f"std_log_process_{rank:02d}.txt"
 
 
-def write_logs(handle: Any, info: dict, folder: Path) -> None:
+def write_logs(handle: Any, info: dict[str, Any], folder: Path) -> None:
     """Write what each process of a job has printed into files in `folder`: all of them or none."""
     with disk.arriving(
         folder, f"what the processes of job {info['name']} printed", remedy=ELSEWHERE
@@ -396,7 +395,7 @@ def write_logs(handle: Any, info: dict, folder: Path) -> None:
                 file.writelines(f"{line}\n" for line in handle.logs(rank))
 
 
-def collect(session: Any, info: dict) -> None:
+def collect(session: Any, info: dict[str, Any]) -> None:
     """Outputs that the job says a path of this machine for, from nodes of other hosts.
 
     Raises ObjectLostError, OSError.

@@ -133,7 +133,7 @@ class MpiStart:
     job: _rank.JobStart
     processes: int
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.azure_mpi, (self.job, self.processes)
 
     def __call__(self) -> NoReturn:

@@ -87,6 +87,13 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
     )
 
 
+def tasks_of(job: Command, plan: Plan) -> tuple[tuple[str, int], ...]:
+    """Return the (type, count) of TensorFlow's processes; of other jobs none."""
+    if job.distribution is None or plan.kind != TENSORFLOW:
+        return ()
+    return tuple(tasks(job.distribution, plan.nodes))
+
+
 def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:
     """(type, how many) of TensorFlow's processes, in the order of their ranks."""
     counts = distribution.to_dict()

@@ -15,7 +15,7 @@ from typing import Any
 _GUARD = Path(__file__).with_name("_guard.py")
 
 
-def guarded(words: Sequence[str], **more: Any) -> subprocess.Popen:
+def guarded(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
     """The command line, started: it ends when this process has ended, however, with all that it has
     started itself."""
     return subprocess.Popen(
@@ -38,7 +38,7 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def end(child: subprocess.Popen, number: int, grace_s: float) -> None:
+def end(child: subprocess.Popen[bytes], number: int, grace_s: float) -> None:
     """Sends it and all below it the signal, and SIGKILL to what is left after the grace.
 
     Nothing where it has ended.

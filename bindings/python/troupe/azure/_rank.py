@@ -64,7 +64,7 @@ class JobStart:
     )
     root: str = ""  # the pipeline that the job is a step of
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.azure_job, (_pickled.fields_of(self),)
 
     def __call__(self, session: Any) -> Callable[[], Sequence[str]]:
@@ -172,7 +172,8 @@ class JobStart:
     def _value(self, place: _expressions.Place, folder: Path) -> str | None:
         about = (self.inputs if place.kind == "inputs" else self.outputs)[place.name]
         if about["how"] == TEXT:
-            return about["value"]
+            value: str | None = about["value"]
+            return value
         return _inputs.shown(folder / place.kind / place.name / about.get("file", ""))
 
     def _make(self, folder: Path, session: Any, mounts: bool) -> None:

@@ -31,7 +31,7 @@ class NodeStart:
     node: str
     node_count: int
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.azure_ray_node, (_pickled.fields_of(self),)
 
     def __call__(self) -> None:
@@ -55,7 +55,7 @@ class RayStart:
     wishes: words.Wishes
     api: str
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.azure_ray, (self.job, self.cpus, self.wishes, self.api)
 
     def __call__(self) -> NoReturn:

@@ -32,7 +32,8 @@ def pdsh_words(words: list[str]) -> tuple[list[str], str, bool, bool]:
     (['a', 'b'], 'echo %n', True, True)
     """
     hosts: list[str] = []
-    flags, rest = set(), list(words)
+    flags: set[str] = set()
+    rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] != "--":
         option, value = rest[0][1:2], rest[0][2:]
         if option in _WITH_VALUE and option:

@@ -119,13 +119,13 @@ def whole(what: str, value: Any, *, least: int = 1) -> int:
 
 def name(what: str, value: Any) -> str:
     """Return a job's name."""
-    field_checks.text(what, value)
-    if len(value) > NAME_CHARACTERS_MAX or _NAME.fullmatch(value) is None:
+    given = field_checks.text(what, value)
+    if len(given) > NAME_CHARACTERS_MAX or _NAME.fullmatch(given) is None:
         raise ValueError(
-            f"{what} is {value!r}; a name has letters, digits, '_', '-' and '.', "
+            f"{what} is {given!r}; a name has letters, digits, '_', '-' and '.', "
             f"{NAME_CHARACTERS_MAX} at most, and begins with a letter or digit"
         )
-    return value
+    return given
 
 
 def size(what: str, value: Any) -> str:

@@ -49,7 +49,7 @@ class NodeShell:
         self._folder = job.enter(_session.current(), Place(*place))
         job.settle(self._folder, Place(*place))
         self._environment = {**_mpi.environment(os.environ, root=False, master=master), **variables}
-        self._running: dict[str, subprocess.Popen] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: set[str] = set()
 
     def where(self) -> tuple[str, str]:

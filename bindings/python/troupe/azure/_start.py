@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -81,9 +81,7 @@ def start(
         {name: _output(job, name, value) for name, value in job.outputs.items()},
         code=_code_folder.package(code, session) if code else None,
         experiment=job.experiment_name or "",
-        tasks=tuple(_plan.tasks(job.distribution, plan.nodes))
-        if plan.kind == _plan.TENSORFLOW
-        else (),
+        tasks=_plan.tasks_of(job, plan),
         trial=trial,
         root=root,
         run=None
@@ -140,7 +138,7 @@ def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -
     )
 
 
-def nodes_of(session: Any) -> list[Mapping[str, float]]:
+def nodes_of(session: Any) -> Sequence[Mapping[str, float]]:
     """What each node that is alive has."""
     nodes = [
         resources.from_wire(node["resources"])

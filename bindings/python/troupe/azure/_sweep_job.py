@@ -27,7 +27,7 @@ POLICIES = {
 LIMITS = ("max_concurrent_trials", "max_total_trials", "timeout", "trial_timeout")
 
 
-class Objective(_entities._Part):
+class Objective(_entities.Part):
     """What is optimized: the metric that the trials log, and whether it is to be large.
 
     Objective(goal="maximize", primary_metric="accuracy")
@@ -38,7 +38,7 @@ class Objective(_entities._Part):
         self.primary_metric = field_checks.text("primary_metric", primary_metric)
 
 
-class SweepJobLimits(_entities._Part):
+class SweepJobLimits(_entities.Part):
     """`max_total_trials`: 1000 without.
 
     `timeout` of the sweep, `trial_timeout` of each trial: seconds.
@@ -68,7 +68,7 @@ class SweepJobLimits(_entities._Part):
         )
 
 
-class SamplingAlgorithm(_entities._Part):
+class SamplingAlgorithm(_entities.Part):
     """Base of the three."""
 
     type = ""

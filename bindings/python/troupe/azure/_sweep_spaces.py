@@ -120,9 +120,10 @@ class Choice(SweepDistribution):
 
     type = "choice"
     fields = ("values",)
+    values: Any
 
     def check(self) -> None:
-        values = self.values  # type: ignore[attr-defined]
+        values = self.values
         if (
             isinstance(values, (str, Mapping))
             or not isinstance(values, Sequence)

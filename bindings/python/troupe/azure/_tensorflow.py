@@ -116,7 +116,7 @@ def serve(
     return 0 if over.is_set() else code
 
 
-def _end(child: subprocess.Popen) -> None:
+def _end(child: subprocess.Popen[bytes]) -> None:
     """Its whole group but this process: SIGTERM, and SIGKILL for what is left after its grace."""
     before = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is threading.main_thread():

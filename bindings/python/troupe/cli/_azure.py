@@ -12,7 +12,7 @@ import click
 
 from troupe import exceptions
 from troupe._cluster import connect, session as _session
-from troupe.azure._client import JobOperations
+from troupe.azure._jobs.operations import JobOperations
 from troupe.cli import _common, _outputs
 from troupe.launch import _errors
 
@@ -126,7 +126,7 @@ def create(
 
         troupe azure job create -f job.yml --set inputs.epochs=3 --stream
     """
-    from troupe.azure._yaml import load_job
+    from troupe.azure._yaml.load import load_job
 
     described = load_job(file, params_override=[dict([_override(each)]) for each in overrides])
     if name is not None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 
 from troupe._code import extras, yaml_files
 from troupe.cli import _common, _tables
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("json", "table", "tsv", "yaml", "none")
 
 
-def options(default: str) -> Any:
+def options(default: str) -> Callable[[Command], Command]:
     """Return a decorator that adds --query and --output to a command."""
 
-    def add(command: Any) -> Any:
+    def add(command: Command) -> Command:
         command = click.option(
             "--query",
             metavar="JMESPATH",

@@ -20,7 +20,7 @@ from troupe import _visible, exceptions
 from troupe._cluster import connect, status_lines
 from troupe._code import disk
 from troupe.azure import _files
-from troupe.azure._command import Job
+from troupe.azure._jobs.job import Job
 from troupe.azure._past import keeper, records
 
 _STATUS = {"succeeded": "Completed", "failed": "Failed", "cancelled": "Canceled"}
@@ -28,7 +28,7 @@ Operations = Callable[[Any], Any]
 """Makes JobOperations of a session."""
 
 
-def find(name: str, launches: Sequence[dict], operations: Operations) -> PastJob | None:
+def find(name: str, launches: Sequence[dict[str, Any]], operations: Operations) -> PastJob | None:
     """Return the latest job with this name, or the one with an id that begins so; None for one of
     `launches`, which the caller's cluster has, or none at all.
 
@@ -52,7 +52,7 @@ def find(name: str, launches: Sequence[dict], operations: Operations) -> PastJob
     return PastJob(found[0], operations)
 
 
-def list_all(launches: Sequence[dict]) -> list[tuple[int, Job]]:
+def list_all(launches: Sequence[dict[str, Any]]) -> list[tuple[int, Job]]:
     """Return all jobs that are none of `launches`, each with the time of its submission in
     microseconds."""
     own = {each["launch"] for each in launches}

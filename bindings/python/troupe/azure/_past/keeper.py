@@ -48,7 +48,7 @@ class Keeper:
         session.store[_STORE] = self
         session.on_close(self._close)
 
-    def begin(self, handle: LaunchHandle, info: dict) -> None:
+    def begin(self, handle: LaunchHandle, info: dict[str, Any]) -> None:
         """Keep a job that was submitted just now, and its end on a thread."""
         try:
             records.prune()
@@ -59,7 +59,7 @@ class Keeper:
             target=self._follow, args=(handle,), name="troupe-job-kept", daemon=True
         ).start()
 
-    def finish(self, info: dict) -> None:
+    def finish(self, info: dict[str, Any]) -> None:
         """Keep how a job ended and what its processes printed; nothing if that is kept already."""
         with self._lock:
             if info["launch"] in self._ended:
@@ -70,7 +70,7 @@ class Keeper:
             except (exceptions.TroupeError, OSError) as error:
                 self._warn(error)
 
-    def _write_end(self, info: dict) -> None:
+    def _write_end(self, info: dict[str, Any]) -> None:
         handle = handle_of_known(self._session, info["launch"])
         record = self._record(info)
         records.write(record)
@@ -90,7 +90,7 @@ class Keeper:
             error = describe_error(_errors.of_launch(handle, info))
         records.write(replace(record, outcome=outcome, error=error, ended_s=time.time()))
 
-    def _record(self, info: dict) -> records.Record:
+    def _record(self, info: dict[str, Any]) -> records.Record:
         return records.Record(
             info["launch"],
             info["name"],

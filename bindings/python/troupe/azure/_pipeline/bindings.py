@@ -65,7 +65,7 @@ def of(value: Any) -> Binding | None:
         if hasattr(value, "is_literal")
         else value
     )
-    return read("it", text) if is_one(text) else None
+    return read("it", str(text)) if is_one(text) else None
 
 
 def check_input(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe._code import field_checks
-from troupe._code.yaml_files import Document, Faults, FaultsInside
+from troupe._code.yaml_files import Document, Faults, Recorder
 from troupe.azure import _entities, _schema
 from troupe.azure._pipeline import bindings
 
@@ -95,7 +95,7 @@ def inputs_with(
     component: Component,
     given: Mapping[str, Any],
     base: str,
-    faults: Faults | FaultsInside,
+    faults: Recorder,
     values: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a component's inputs with the values of a step, whose paths are from `base`.
@@ -218,7 +218,7 @@ def absolute(path: str, base: str) -> str:
 
 
 def outputs_with(
-    component: Component, given: Mapping[str, Any], base: str, faults: Faults | FaultsInside
+    component: Component, given: Mapping[str, Any], base: str, faults: Recorder
 ) -> dict[str, _entities.Output]:
     """Return a component's outputs as a step has them, which may say path and mode.
 

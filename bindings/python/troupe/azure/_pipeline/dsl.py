@@ -15,7 +15,7 @@ from typing import Any
 from troupe._code import field_checks
 from troupe.azure import _entities
 from troupe.azure._command import Named
-from troupe.azure._pipeline import bindings, building, components, files
+from troupe.azure._pipeline import bindings, building, components, file_parts, files
 from troupe.azure._pipeline.building import PipelineInput
 from troupe.azure._pipeline.components import Component
 from troupe.azure._pipeline.job import PipelineJob, inputs_of
@@ -145,7 +145,7 @@ class CommandComponent:
             faults,
             known,
         )
-        made = files.step_of(
+        made = file_parts.step_of(
             self._component,
             {**found, **dict.fromkeys(swept, "")},
             components.outputs_with(self._component, {}, os.getcwd(), faults),
@@ -182,6 +182,10 @@ class _Raises:
             yield
         except (TypeError, ValueError) as error:
             self.add(error)
+
+    def inside(self, *_: Any) -> _Raises:
+        """Return itself: what is raised names no place."""
+        return self
 
 
 def load_component(
@@ -269,8 +273,8 @@ def pipeline(
 
 def _described(
     function: Callable[..., Any],
-    args: tuple,
-    kwargs: dict,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     plain: set[str],
     about: Mapping[str, Any],
     settings: Mapping[str, Any],
@@ -319,7 +323,9 @@ def _described(
     return made
 
 
-def _arguments(function: Callable[..., Any], args: tuple, kwargs: dict) -> dict[str, Any]:
+def _arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     """Return the value of each parameter.
 
     One that is declared by an Input has that without a value, as a literal its default.

@@ -68,7 +68,8 @@ class PipelineJobSettings:
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return f"PipelineJobSettings({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
+        said = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"PipelineJobSettings({said})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that are given."""
@@ -94,6 +95,13 @@ class PipelineJob:
 
     type = "pipeline"
     studio_url: str | None = None
+    name: str | None
+    display_name: str | None
+    description: str | None
+    experiment_name: str | None
+    compute: str | None
+    tags: Any
+    properties: Any
 
     def __init__(
         self,
@@ -135,11 +143,9 @@ class PipelineJob:
         self.settings = _entities.part(PipelineJobSettings, "settings", settings, SETTINGS)
 
     def __repr__(self) -> str:
-        return (
-            "<pipeline job "
-            f"{self.name or self.display_name or 'without a name'}{f' {self.status}' if self.status else ''}: "
-            f"{', '.join(self.jobs)}>"
-        )
+        name = self.name or self.display_name or "without a name"
+        status = f" {self.status}" if self.status else ""
+        return f"<pipeline job {name}{status}: {', '.join(self.jobs)}>"
 
     def set_default_compute(self, name: str | None) -> None:
         """Set the compute of steps that name none. Raises TypeError or ValueError."""
@@ -199,12 +205,14 @@ class PipelineJob:
 
 def inputs_of(job: Any) -> Named:
     """Return the inputs of a step."""
-    return job.inputs
+    inputs: Named = job.inputs
+    return inputs
 
 
 def outputs_of(job: Any) -> Named:
     """Return the outputs of a step."""
-    return job.outputs
+    outputs: Named = job.outputs
+    return outputs
 
 
 def check_bindings(

@@ -16,7 +16,7 @@ from typing import Any
 from troupe import _identity, exceptions
 from troupe._cluster import session as _session, status_lines, workers
 from troupe.azure import _code_folder, _instances, _plan, _start
-from troupe.azure._command import Job
+from troupe.azure._jobs.job import Job
 from troupe.azure._sweep_job import Sweep, SweepPlan
 from troupe.azure._trials import trial as trial_of
 from troupe.tune import RunConfig, TuneConfig, TuneError, Tuner, _handle

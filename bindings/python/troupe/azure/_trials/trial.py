@@ -33,7 +33,7 @@ class TrialReports:
     """
 
     def __init__(self) -> None:
-        self._said: queue.Queue[tuple[dict, queue.SimpleQueue[str]] | None] = queue.Queue(
+        self._said: queue.Queue[tuple[dict[str, Any], queue.SimpleQueue[str]] | None] = queue.Queue(
             _WAITING_MAX
         )
         self._waits: queue.SimpleQueue[str] | None = None
@@ -95,7 +95,7 @@ class JobTrial:
     __name__ = "job"
     may_be_silent = True  # a job that logs no metric has ended well all the same
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.azure_job_trial, (_pickled.fields_of(self),)
 
     def __call__(self, config: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from troupe._code import field_checks
-from troupe._code.yaml_files import Faults, FaultsInside
+from troupe._code.yaml_files import Recorder
 from troupe.azure import _distributions, _entities, _expressions, _schema, _sweep_job, _sweep_spaces
 from troupe.azure._yaml.located import add_located, check_known
 
@@ -36,7 +36,7 @@ _ENVIRONMENT = (
 )
 _OBJECTIVE = ("goal", "primary_metric")
 _Place = tuple[str, ...]
-_Faults = Faults | FaultsInside
+_Faults = Recorder
 
 
 def kind_of_job(kind: Any) -> str:
@@ -121,6 +121,12 @@ def is_mapping(faults: _Faults, place: _Place, value: Any) -> bool:
         field_checks.mapping(": ".join(place[-1:]), {} if value is None else value)
         return value is not None
     return False
+
+
+def mapping_of(faults: _Faults, name: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a field that is a mapping; of one that is none, which is recorded, an empty one."""
+    value = fields.get(name)
+    return value if is_mapping(faults, (name,), value) and value is not None else {}
 
 
 def check_shared(faults: _Faults, place: _Place, fields: Mapping[str, Any]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from troupe._code import field_checks
-from troupe._code.yaml_files import Faults, FaultsInside
+from troupe._code.yaml_files import Recorder
 from troupe.azure import _schema
 
 Place = tuple[str, ...]
-AnyFaults = Faults | FaultsInside
+AnyFaults = Recorder
 
 
 def check_known(

@@ -6,6 +6,8 @@ the database in turns: where several make its tables at once, or write at once, 
 is imported here until the program imports mlflow; then the environment's own sitecustomize has run.
 """
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import functools
@@ -14,7 +16,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 TYPE_CHECKING = False  # typing is not imported for every Python
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ os.register_at_fork(
 
 
 @contextlib.contextmanager
-def turn():
+def turn() -> Iterator[None]:
     """Keep the job's other processes on this node, and threads of this one, from the store
     meanwhile."""
     global _depth
@@ -53,7 +55,7 @@ def turn():
                 os.close(held)
 
 
-def job_run():
+def job_run() -> tuple[str, str]:
     """Return (run, experiment) of the job, made where no process has done so."""
     with turn():
         try:
@@ -64,7 +66,7 @@ def job_run():
     return told["run"], told["experiment"]
 
 
-def _make_run():
+def _make_run() -> dict[str, str]:
     import mlflow
 
     wish = json.loads(os.environ["TROUPE_JOB_MLFLOW_RUN"])
@@ -90,17 +92,17 @@ def _make_run():
     return told
 
 
-def _is_own(uri):
+def _is_own(uri: object) -> bool:
     from mlflow.tracking._tracking_service import utils
 
     return str(uri or utils.get_tracking_uri()) == _URI
 
 
-def _change_fluent(fluent):
+def _change_fluent(fluent: Any) -> None:
     start = fluent.start_run
 
     @functools.wraps(start)
-    def start_run(*args, **kwargs):
+    def start_run(*args: Any, **kwargs: Any) -> Any:
         if not _has_started and not fluent.active_run() and _is_own(None):
             run, experiment = job_run()
             _has_started.append(run)
@@ -114,15 +116,19 @@ def _change_fluent(fluent):
     fluent.start_run = start_run
 
 
-_has_started = []  # the job's run, once this process has started a run: a later one is its own
+_has_started: list[
+    str
+] = []  # the job's run, once this process has started a run: a later one is its own
 
 
-def _change_registry(registry):
+def _change_registry(registry: Any) -> None:
     kind = registry.TrackingStoreRegistry
     stores = kind.get_store
 
     @functools.wraps(stores)
-    def get_store(self, store_uri=None, artifact_uri=None):
+    def get_store(
+        self: object, store_uri: str | None = None, artifact_uri: str | None = None
+    ) -> Any:
         if not _is_own(store_uri):
             return stores(self, store_uri, artifact_uri)
         with turn():
@@ -131,7 +137,7 @@ def _change_registry(registry):
     kind.get_store = get_store
 
 
-def _in_turns(store):
+def _in_turns(store: Any) -> Any:
     import inspect
 
     if not getattr(store, "has_turns", False):
@@ -144,9 +150,9 @@ def _in_turns(store):
     return store
 
 
-def _as_turn(method):
+def _as_turn(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def call(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any) -> Any:
         with turn():
             return method(*args, **kwargs)
 
@@ -169,7 +175,7 @@ _CHANGES = {
 }
 
 
-def _of_troupe(file: str) -> "Any":
+def _of_troupe(file: str) -> Any:
     """Return a module of the package by its file: this Python may have another version's package,
     or none."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))

@@ -7,6 +7,8 @@ metric is reported to the sweep.
 until the program imports mlflow or troupe.tune; then the environment's own sitecustomize has run.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.machinery
 import json
@@ -17,13 +19,16 @@ import threading
 
 TYPE_CHECKING = False  # typing is not imported for every Python
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _NAMES_MAX = 200
-_others = {}  # metrics that were logged since the last report, beside the sweep's own
-_named = set()  # metrics that the sweep knows to be logged
+_others: dict[
+    str, float
+] = {}  # metrics that were logged since the last report, beside the sweep's own
+_named: set[str] = set()  # metrics that the sweep knows to be logged
 _lock = threading.Lock()  # of both
 _call = threading.local()  # `inside`: this thread is in a call that reports once it has ended
 os.register_at_fork(
@@ -31,12 +36,12 @@ os.register_at_fork(
 )
 
 
-def ask(metrics):
-    """Reports; why the trial is to end, "": it goes on."""
+def ask(metrics: Mapping[str, float]) -> str:
+    """Report metrics, and return why the trial is to end; "": it goes on."""
     return _send({"metrics": metrics})
 
 
-def _send(request):
+def _send(request: Mapping[str, Any]) -> str:
     inside = os.open(os.environ["TROUPE_SWEEP_REPORTS"], os.O_PATH)
     try:  # the paths of sockets are limited to 108 bytes
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
@@ -46,16 +51,16 @@ def _send(request):
                 answer = stream.readline()
     finally:
         os.close(inside)
-    return json.loads(answer)["stop"] if answer else ""
+    return str(json.loads(answer)["stop"]) if answer else ""
 
 
-def is_first():
-    """Whether this process reports: the first of several, or the only one."""
+def is_first() -> bool:
+    """Return True if this process reports: the first of several, or the only one."""
     return all(os.environ.get(name, "0") == "0" for name in _RANKS)
 
 
-def logged(metrics):
-    """What a program has logged: with the sweep's metric in it it is a report.
+def logged(metrics: Mapping[str, Any]) -> None:
+    """Note what a program has logged: with the sweep's metric in it it is a report.
 
     Where the trial is to end this does not return.
     """
@@ -76,14 +81,17 @@ def logged(metrics):
         _send({"names": new})  # for who asks why the sweep's metric never came
 
 
-def _watched(function, metrics_of):
-    """`metrics_of`: of the call's arguments, what it logs, one dict for each report.
+def _watched(
+    function: Callable[..., Any], metrics_of: Callable[..., Iterable[Mapping[str, Any]]]
+) -> Callable[..., Any]:
+    """Return the function as one that reports.
 
-    A call inside of another one reports nothing: that one does.
+    `metrics_of`: of the call's arguments, what it logs, one dict for each report. A call inside of
+    another one reports nothing: that one does.
     """
 
     @functools.wraps(function)
-    def call(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any) -> Any:
         if getattr(_call, "inside", False):
             return function(*args, **kwargs)
         _call.inside = True
@@ -95,44 +103,44 @@ def _watched(function, metrics_of):
             logged(metrics)
         return result
 
-    call.is_watched = True
+    vars(call)["is_watched"] = True
     return call
 
 
-def _by_step(metrics):
-    """Metrics of a batch, as one dict for each step, in the order of steps."""
-    steps = {}
+def _by_step(metrics: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return metrics of a batch, as one dict for each step, in the order of steps."""
+    steps: dict[int, dict[str, Any]] = {}
     for each in metrics:
         steps.setdefault(each.step or 0, {})[each.key] = each.value
     return [steps[step] for step in sorted(steps)]
 
 
-_METRICS = {
+_METRICS: dict[str, Callable[..., Any]] = {
     "log_metric": lambda key, value, *_, **__: [{key: value}],
     "log_metrics": lambda metrics, *_, **__: [metrics],
 }
-_OF_CLIENTS = {
+_OF_CLIENTS: dict[str, Callable[..., Any]] = {
     "log_metric": lambda self, run_id, key, value, *_, **__: [{key: value}],
     "log_batch": lambda self, run_id, metrics=(), *_, **__: _by_step(metrics),
 }
 
 
-def _watch(place, functions):
+def _watch(place: Any, functions: Mapping[str, Callable[..., Any]]) -> None:
     for name, metrics_of in functions.items():
         function = getattr(place, name, None)
         if function is not None and not hasattr(function, "is_watched"):
             setattr(place, name, _watched(function, metrics_of))
 
 
-def _watch_mlflow(module):
+def _watch_mlflow(module: Any) -> None:
     _watch(module, _METRICS)
 
 
-def _watch_client(module):
+def _watch_client(module: Any) -> None:
     _watch(module.MlflowClient, _OF_CLIENTS)
 
 
-def _report_here(module):
+def _report_here(module: Any) -> None:
     from troupe.azure._trials import loop
 
     module.enter(loop.JobLoop(ask, is_first))
@@ -146,7 +154,7 @@ _CHANGES = {
 }
 
 
-def _of_troupe(file: str) -> "Any":
+def _of_troupe(file: str) -> Any:
     """Return a module of the package by its file: this Python may have another version's package,
     or none."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))

@@ -1,0 +1,1 @@
+"""What `MLClient.jobs` does with jobs, and what it gives."""
