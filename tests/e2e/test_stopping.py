@@ -104,6 +104,24 @@ def test_the_last_words_are_shown_however_early_the_interrupt_came(
     ]
 
 
+def test_a_launch_that_was_never_ready_is_not_said_to_be(
+    idle: Home, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    """The rank reads its arguments before it is ready; the argument is a FIFO that nobody opens."""
+    os.mkfifo(tmp_path / "gate")
+    gate = tmp_path / "gate"
+
+    class Argument:
+        def __reduce__(self) -> tuple:
+            return open, (str(gate),)
+
+    launch = distributed(processes=1, remote=True, timeout=3, stop_grace=2)(print)
+    with pytest.raises(exceptions.GetTimeoutError):
+        launch.distributed(Argument())
+    said = capfd.readouterr().err
+    assert "1 rank on 1 node · stopped before all were ready" in said and "ready in" not in said
+
+
 def test_the_timeout_of_a_launch_gives_its_ranks_the_same_chance(
     idle: Home, tmp_path: Path
 ) -> None:

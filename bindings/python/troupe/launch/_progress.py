@@ -69,6 +69,13 @@ def watch(handle: Any, *, quiet: bool = False) -> None:
     show.finish()
 
 
+def _ready(info: dict[str, Any]) -> str:
+    """Return how long the ranks took to be ready, or that they never were."""
+    if not info["ready_ms"]:
+        return "stopped before all were ready"
+    return f"ready in {info['ready_ms'] / 1000:.2f} s"
+
+
 class Display:
     """Prints what a person wants to see of one launch; one thread per epoch prints its output.
 
@@ -194,7 +201,7 @@ class Display:
             self._say(
                 f"{_phase.many(info['ranks'], 'rank')} on "
                 f"{_phase.many(nodes, 'node')}{_errors.again(info)} · "
-                f"ready in {info['ready_ms'] / 1000:.2f} s{started}"
+                f"{_ready(info)}{started}"
             )
             if not self._quiet and not self._differences_told:
                 self._differences_told = True
