@@ -290,6 +290,18 @@ struct LogParts { parts @0 :List(LogPart); }
 # Stacks of processes that run: of a launch (one rank or, -1, all) or of an actor. Answer: StackDump.
 struct ReadStacks { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; native @3 :Bool; }
 struct StackDump { processes @0 :UInt32; }         # attachment: JSON as troupe._stacks writes it
+# Samples of where such processes spend their time, `ratePerS` a second for durationMs. `format`: what is written of each. Answer: ProfileDump.
+enum ProfileFormat { flamegraph @0; speedscope @1; collapsed @2; }
+struct ReadProfile {
+  launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; durationMs @3 :UInt32; ratePerS @4 :UInt32;
+  idle @5 :Bool; native @6 :Bool; subprocesses @7 :Bool; format @8 :ProfileFormat;
+}
+struct ProfileDump { processes @0 :UInt32; }       # attachment: JSON as troupe._tracing.profiles writes it
+# What processes of this node recorded within the last sinceMs: those of a launch, an actor, or, with neither, all. sinceMs 0: the clock alone.
+# `callsEvery`, where it is not 0: for callsForMs from now one actor call in so many is recorded, too. Answer: TimelinePart.
+struct ReadTimeline { launch @0 :LaunchId; actor @1 :ActorId; sinceMs @2 :UInt32; callsEvery @3 :UInt32; callsForMs @4 :UInt32; bytesMax @5 :UInt32; }
+# Nanoseconds of this node's CLOCK_MONOTONIC at which the question came and the answer left. Attachment: as troupe._tracing.rings packs it.
+struct TimelinePart { receivedNs @0 :UInt64; answeredNs @1 :UInt64; rings @2 :UInt32; }
 struct PutBlob { sha256 @0 :Data; offset @1 :UInt64; sizeBytes @2 :UInt64; }       # attachment: a chunk. Answer: Ok
 struct GetBlob { sha256 @0 :Data; offset @1 :UInt64; }                             # answer: BlobChunk
 struct BlobChunk { offset @0 :UInt64; sizeBytes @1 :UInt64; found @2 :Bool; }      # attachment: the chunk

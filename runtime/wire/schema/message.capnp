@@ -152,5 +152,9 @@ struct Message {
     nodeMeasures @139 :Node.NodeMeasures;
     reportMetrics @140 :Client.ReportMetrics;
     metricsTaken @141 :Client.MetricsTaken;
+    readProfile @142 :Client.ReadProfile;
+    profileDump @143 :Client.ProfileDump;
+    readTimeline @144 :Client.ReadTimeline;
+    timelinePart @145 :Client.TimelinePart;
   }
 }

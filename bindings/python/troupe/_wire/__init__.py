@@ -197,6 +197,14 @@ class MetricKind:
     HISTOGRAM: Final = "histogram"
 
 
+class ProfileFormat:
+    """Values of the schema's enum ProfileFormat."""
+
+    FLAMEGRAPH: Final = "flamegraph"
+    SPEEDSCOPE: Final = "speedscope"
+    COLLAPSED: Final = "collapsed"
+
+
 class ProcessKind:
     """Values of the schema's enum ProcessKind."""
 
