@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from troupe import stand_ins
+from troupe import azure, stand_ins
 from troupe._after_import import after_import, replace
-from troupe.azure._mlflow import job_store
+from troupe._tracking.jobs import job_store
 
 
 def doubled(function: Any) -> Any:
@@ -92,7 +92,7 @@ def test_start_hooks_each_run_once_in_any_order_before_the_environments_own(tmp_
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\nsys.started = getattr(sys, 'started', 0) + 1\n"
     )
-    trials = os.path.join(os.path.dirname(job_store.__file__), "..", "_trials", "hook")
+    trials = os.path.join(os.path.dirname(azure.__file__), "_trials", "hook")
     hooks = (stand_ins.START, os.path.abspath(trials), job_store.HOOK)
     settings = {
         "TROUPE_SWEEP_REPORTS": str(tmp_path),

@@ -6,9 +6,13 @@ head that is killed and started again.
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +157,35 @@ def test_runs_are_listed_filtered_and_cancelled(
         json.loads(air(shared_home, "get", "run", run_id, "--json").stdout)["status"] == "CANCELED"
     )
     assert json.loads(air(shared_home, "list", "--json").stdout) == []
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="needs MLflow")
+def test_what_a_run_that_outlives_its_caller_logs_is_one_run_in_a_store_on_its_node(
+    shared_home: Home, nodes: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*(name for name in os.environ if name.startswith("MLFLOW_")), "TROUPE_TRACKING"):
+        monkeypatch.delenv(name, raising=False)
+    logs = "python -c 'import mlflow; mlflow.log_metric(\"loss\", {})'"
+    file = workload(
+        tmp_path,
+        f"{logs.format(1)} & {logs.format(2)}; status=$?; wait; exit $status",
+        compute="{num_accelerators: 1, accelerator_type: GPU_1xA10}",
+        env_variables="{MLFLOW_DISABLE_TELEMETRY: 'true'}",
+    )
+    done = air(shared_home, "run", "-f", file, "--watch", "--override", "run_name=one")
+    assert "is not tracked" not in done.stderr, done.stderr
+    said = re.findall(
+        r"logs by MLflow is run (\w+) in sqlite:///(\S+) on", done.stdout + done.stderr
+    )
+    assert len(said) == 1, (done.stdout, done.stderr)
+    (run, database), *_ = said
+    with contextlib.closing(sqlite3.connect(database)) as store:
+        runs = store.execute(
+            "SELECT run_uuid, runs.name, status, experiments.name FROM runs JOIN experiments "
+            "USING (experiment_id)"
+        ).fetchall()
+        values = store.execute("SELECT value FROM metrics WHERE run_uuid = ?", [run]).fetchall()
+    assert runs == [(run, "one", "FINISHED", "training")] and sorted(values) == [(1.0,), (2.0,)]
 
 
 def test_a_failure_has_the_commands_code_and_a_type_that_is_not_there_names_those_that_are(

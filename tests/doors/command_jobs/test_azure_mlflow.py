@@ -17,8 +17,7 @@ from azure_jobs import folder_of
 from e2e_conftest import Home
 from submits import troupe_in
 
-from troupe.azure import command
-from troupe.azure._mlflow import job_store
+from troupe._tracking.jobs import job_store
 
 mlflow = pytest.importorskip("mlflow")
 
@@ -161,10 +160,9 @@ def test_names_and_tags_of_a_job_reach_its_run_in_the_callers_store(
 
 
 def test_which_jobs_have_a_store_of_their_own(tmp_path: Path) -> None:
-    job = command(name="j", command="x", environment="e", tags={"a": "b"})
-    wish = job_store.wish_of(job, {})
-    assert wish == {"name": "j", "experiment": "", "tags": {"a": "b", "troupe.job": "j"}}
-    assert job_store.wish_of(job, {"TROUPE_TRACKING": "0"}) is None
+    wish = job_store.wish_of("j", "", {"a": "b"}, {}, told="run {run}")
+    assert wish == {"name": "j", "experiment": "", "tags": {"a": "b"}, "told": "run {run}"}
+    assert job_store.wish_of("j", "", {}, {"TROUPE_TRACKING": "0"}, told="") is None
 
     def address_of(now: dict[str, str], own: dict[str, str]) -> str | None:
         return job_store.variables(tmp_path, "", wish, now, own).get("MLFLOW_TRACKING_URI")

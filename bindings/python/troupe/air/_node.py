@@ -4,6 +4,7 @@ the port at which its processes meet.
     air-LAUNCH-EPOCH-NODE/     of the host's cache
       code/                    $CODE_SOURCE_PATH: a copy of its own, and the command's directory
       hyperparameters.yaml     $HYPERPARAMETERS_PATH
+      mlflow/                  what the command logs by MLflow (`_tracking.jobs.job_store`)
 
 View: one rank of the launch, before it becomes the shell that runs the command.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 from troupe import _pickled
 from troupe._code import disk, packages, runtime_env
+from troupe._tracking.jobs import job_store
 from troupe.launch import _context, _ports
 
 SHELL = "bash"
@@ -44,6 +46,7 @@ class NodeStart:
     nodes: int
     code: Mapping[str, Any] | None = None  # as `air._code.package` returns it
     hyperparameters: str = ""  # YAML text
+    run: Mapping[str, Any] | None = None  # as `job_store.wish_of` returns it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.air_node, (_pickled.fields_of(self),)
@@ -70,6 +73,9 @@ class NodeStart:
             os.environ.update(
                 meeting.variables(session, context), **self._variables(folder, context.rank)
             )
+            if self.run is not None:
+                node = context.node if context.node_count > 1 else ""
+                job_store.apply(job_store.variables(folder, node, self.run, os.environ, {}))
             for name in _OF_RANKS:
                 os.environ.pop(name, None)
             return "-c", self.command

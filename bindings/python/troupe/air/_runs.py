@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import resources, selectors, status_lines, workers
+from troupe._cluster import resources, selectors, status_lines, variables, workers
 from troupe._code import travelled, yaml_files
 from troupe._code.program import COMMAND
+from troupe._tracking import rule, turns
+from troupe._tracking.jobs import job_store
 from troupe.air import _accelerators, _code, _node, _secrets
 from troupe.air._workload import Workload
 from troupe.launch import _function, _program, _vendor_place
@@ -30,6 +32,10 @@ _STATUS = {
     "stopping": "CANCELING",
 }
 _ENDED = {"succeeded": "SUCCEEDED", "failed": "FAILED", "cancelled": "CANCELED"}
+_RUN_ON_NODES = (
+    "what this workload logs by MLflow is run {run} in {store} on {host}, kept there for a week; "
+    "`mlflow ui --backend-store-uri {store}` shows it there"
+)
 ACTIVE = ("PENDING", "RUNNING", "CANCELING")
 
 
@@ -58,6 +64,7 @@ def start(
         hyperparameters=yaml_files.text_of(dict(workload.hyperparameters))
         if workload.hyperparameters
         else "",
+        run=_run_on_nodes(workload) if detach else None,
     )
     runtime_env: dict[str, Any] = {
         "env_vars": {
@@ -92,7 +99,7 @@ def start(
     options = replace(
         _function.options_of("troupe air run", asked),
         door=DOOR,
-        tracks=True,
+        tracks=node.run is None,
         about={
             "experiment": workload.experiment,
             "accelerator_type": str(workload.kind),
@@ -109,6 +116,19 @@ def start(
         workload.kind.gpus_per_node,
     )
     return _program.start(line, options, session)
+
+
+def _run_on_nodes(workload: Workload) -> dict[str, Any] | None:
+    """Return what the MLflow run of a workload that outlives this program is to be, in a store on
+    its nodes; None where an address says where it is, or the caller wants none."""
+    given = {**variables.now(), **workload.variables}
+    address = given.get(rule.URI, "")
+    if address and (rule.URI in workload.variables or not turns.is_local(address)):
+        return None
+    tags = {"mlflow.user": getpass.getuser(), "mlflow.source.type": "LOCAL"}
+    return job_store.wish_of(
+        workload.run_name, workload.experiment, tags, given, told=_RUN_ON_NODES
+    )
 
 
 def _with_gpus(workload: Workload, session: Any, *, quiet: bool) -> bool:

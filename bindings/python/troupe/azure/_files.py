@@ -21,8 +21,8 @@ from troupe import _identity, _pickled, _visible, exceptions
 from troupe._cluster import home, session as _session, status_lines, workers
 from troupe._code import disk, field_checks, packages
 from troupe._tracking import rule
+from troupe._tracking.jobs import job_store
 from troupe.azure import _rank
-from troupe.azure._mlflow import job_store
 
 _PIECE_BYTES = 8 << 20
 _ARTIFACTS = ("outputs", "logs")  # of the job's directory

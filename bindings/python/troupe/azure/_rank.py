@@ -5,7 +5,7 @@ variables, the command's text.
       code/                  the job's code, a copy of its own, and the ranks' directory; outputs/ and logs/ in it are the job's too
       inputs/NAME/FILE       an input, as its mode says (`_data.inputs`), or what was downloaded
       outputs/NAME           an output; a link where the job says a path
-      mlflow/                what the job logs by MLflow (`_mlflow.job_store`)
+      mlflow/                what the job logs by MLflow (`_tracking.jobs.job_store`)
       job.json               which outputs there are
 
 View: one rank, before it becomes the shell that runs the command.
@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 
 from troupe import _identity, _pickled, exceptions
 from troupe._code import disk, packages, runtime_env
+from troupe._tracking.jobs import job_store
 from troupe.azure import _expressions
 from troupe.azure._data import inputs as _inputs
-from troupe.azure._mlflow import job_store
 from troupe.launch import _context, _ports
 
 TEXT, LOCAL, NODE, ADDRESS, JOBS_OWN = "text", "local", "node", "address", "job"
@@ -146,12 +146,7 @@ class JobStart:
             os.environ["AZUREML_EXPERIMENT_NAME"] = self.experiment
         if self.run is not None:
             node = context.node[:_NODE_CHARS] if context.node_count > 1 else ""
-            for name, value in job_store.variables(
-                folder, node, self.run, os.environ, self.texts
-            ).items():
-                os.environ.update({name: value}) if value is not None else os.environ.pop(
-                    name, None
-                )
+            job_store.apply(job_store.variables(folder, node, self.run, os.environ, self.texts))
         if self.trial is not None:
             from troupe.azure._trials import door
 

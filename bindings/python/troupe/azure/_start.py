@@ -15,10 +15,10 @@ from troupe import _checks, _identity, _strategies, exceptions
 from troupe._cluster import resources, selectors, status_lines, variables, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
+from troupe._tracking.jobs import job_store
 from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _rank, _ray
 from troupe.azure._command import Command
 from troupe.azure._distributions import RayDistribution
-from troupe.azure._mlflow import job_store
 from troupe.launch import _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
@@ -28,6 +28,11 @@ _REMEDY = (
 )
 DOOR = "azure"
 _SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
+
+_OWN_RUN = (
+    "what this job logs by MLflow is its run {run} in {folder}; `troupe azure job download --all` "
+    "brings it into artifacts/mlflow"
+)
 
 
 def start(
@@ -84,9 +89,7 @@ def start(
         tasks=_plan.tasks_of(job, plan),
         trial=trial,
         root=root,
-        run=None
-        if plan.kind == _plan.RAY
-        else job_store.wish_of(job, {**variables.now(), **job.environment_variables}),
+        run=None if plan.kind == _plan.RAY else _own_run(job),
         serving=("ps", "worker") if getattr(job.distribution, "chief_ends_job", False) else ("ps",),
     )
     _say_what_means_nothing(job, unknown, quiet=quiet)
@@ -207,6 +210,17 @@ def _start_driver(
     else:
         spec["ranks_per_node"] = 1
     return _submit.send(session, spec, pickle.dumps((driver, (), {}), protocol=5), options)
+
+
+def _own_run(job: Any) -> dict[str, Any] | None:
+    """Return what the job's run is to be in a store of its own."""
+    return job_store.wish_of(
+        job.display_name or str(job.name),
+        job.experiment_name or "",
+        {**dict(job.tags or {}), "troupe.job": str(job.name)},
+        {**variables.now(), **job.environment_variables},
+        told=_OWN_RUN,
+    )
 
 
 def name_of(job: Command, session: Any) -> str:

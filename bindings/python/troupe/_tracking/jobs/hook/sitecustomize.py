@@ -67,6 +67,8 @@ def job_run() -> tuple[str, str]:
 
 
 def _make_run() -> dict[str, str]:
+    import socket
+
     import mlflow
 
     wish = json.loads(os.environ["TROUPE_JOB_MLFLOW_RUN"])
@@ -83,12 +85,8 @@ def _make_run() -> dict[str, str]:
     with open(f"{_RUN}.new", "w", encoding="utf-8") as file:
         json.dump(told, file)
     os.replace(f"{_RUN}.new", _RUN)
-    print(
-        f"troupe: what this job logs by MLflow is its run {run} in {_FOLDER}; `troupe azure job "
-        "download --all` brings it into artifacts/mlflow",
-        file=sys.stderr,
-        flush=True,
-    )
+    about = {"run": run, "store": _URI, "folder": _FOLDER, "host": socket.gethostname()}
+    print(f"troupe: {wish['told'].format(**about)}", file=sys.stderr, flush=True)
     return told
 
 

@@ -1,7 +1,7 @@
-"""The MLflow store of a command job that no address reaches: a database in the job's directory,
-with one run for all processes of a node.
+"""The MLflow store of a job that outlives its caller and that no address reaches: a database in the
+job's directory, with one run for all processes of a node.
 
-    job-LAUNCH-EPOCH-NODE/mlflow/       of a job on several nodes: mlflow/NODE/
+    DIRECTORY/mlflow/                   of a job on several nodes: mlflow/NODE/
       mlflow.db, artifacts/             made when a process of the job first logs something
       run.json                          which run is the job's, once one has logged something
       lock                              held by the process that asks the database
@@ -35,18 +35,20 @@ _PLACES = (
 )
 
 
-def wish_of(job: Any, given: Mapping[str, str]) -> dict[str, Any] | None:
+def wish_of(
+    name: str, experiment: str, tags: Mapping[str, str], given: Mapping[str, str], *, told: str
+) -> dict[str, Any] | None:
     """Return what the run of a job is to be; None where the caller wants none.
 
-    `given`: the caller's variables.
+    Args:
+        name, experiment, tags: the run's.
+        given: the caller's variables.
+        told: what the job's output says of the run, a template with {run}, {store} (its address),
+            {folder} and {host}.
     """
     if rule.says_no(None, given):
         return None
-    return {
-        "name": job.display_name or job.name,
-        "experiment": job.experiment_name or "",
-        "tags": {**dict(job.tags or {}), "troupe.job": str(job.name)},
-    }
+    return {"name": name, "experiment": experiment, "tags": dict(tags), "told": told}
 
 
 def variables(
@@ -75,6 +77,15 @@ def variables(
         rule.EXPERIMENT: None,
         rule.EXPERIMENT_NAME: wish["experiment"] or None,
     }
+
+
+def apply(changes: Mapping[str, str | None]) -> None:
+    """Set what `variables` returned in this process."""
+    for name, value in changes.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def relocate(store: Path, status: str) -> None:
