@@ -499,6 +499,18 @@ def test_python_raises_a_class_of_its_own_by_the_kind_of_a_failure() -> None:
     assert isinstance(stopped, exceptions.LaunchCancelledError)
 
 
+def test_an_exception_that_did_not_travel_has_its_words_again() -> None:
+    for kind, cause, words in (
+        (ValueError, "ValueError: at: 3", ("at: 3",)),
+        (ValueError, "ValueError", ()),
+        (SystemExit, "sys.exit(3): as asked", ()),
+    ):
+        info = info_of("raised", cause, exception_type=f"builtins.{kind.__name__}")
+        error = _errors.of_launch(None, {**info, "outcome": "failed", "exit_code": 1})
+        assert isinstance(error, exceptions.LaunchError) and isinstance(error.cause, kind)
+        assert error.cause.args == words
+
+
 def test_words_of_ray_and_lost_nodes_are_told_by_kind() -> None:
     rays = ray_words.RaysWords()
     for kind, words in {

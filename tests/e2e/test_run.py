@@ -235,6 +235,17 @@ def test_two_nodes_that_lead(run: Run) -> None:
     assert run.codes(run.node(1), winner) == [0, 0]
 
 
+def test_a_node_0_of_another_address_is_told_so(run: Run) -> None:
+    elsewhere = {
+        "LWS_WORKER_INDEX": "0",
+        "LWS_GROUP_SIZE": "2",
+        "LWS_LEADER_ADDRESS": "192.0.2.1",
+    }
+    node = run.node(0, env=elsewhere)
+    assert run.codes(node) == [1]
+    assert "this is node 0" in run.text(node) and "is no address of this host" in run.text(node)
+
+
 def test_nodes_that_never_come_are_named(run: Run) -> None:
     slurm = {
         "SLURM_STEP_NODELIST": "gpu[06-08]",

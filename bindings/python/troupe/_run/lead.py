@@ -114,13 +114,12 @@ class _Leader:
         return self._derived.port if self._derived is not None else 0
 
     def _explained(self, error: exceptions.TroupeError) -> BaseException:
-        text = str(error)
-        if "in use" in text or "taken" in text:
-            return PortTaken(text)
-        if "Cannot assign" in text or "not an address" in text:
+        if isinstance(error, exceptions.AlreadyExistsError):
+            return PortTaken(str(error))
+        if not may_lead(self._options.listen or self._place.host, 0):
             return exceptions.ConnectionError(
                 f"this is node 0 ({self._place.source}), but {self._place.host} is no address of "
-                f"this host: {text}\n"
+                f"this host: {error}\n"
                 "  give the address of this host on every node: troupe run --address HOST:PORT ..."
             )
         return error

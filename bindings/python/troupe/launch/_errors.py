@@ -83,7 +83,10 @@ def _own_exception(failure: dict[str, Any]) -> BaseException | None:
     kind = getattr({exceptions.__name__: exceptions, "builtins": builtins}.get(module), name, None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         return None
-    words = failure["cause"].partition(": ")[2] if module == "builtins" else failure["cause"]
+    words = failure["cause"]
+    if module == "builtins":
+        before = f"{name}: "  # in what `failures.first_line` makes of one with words
+        words = words[len(before) :] if words.startswith(before) else ""
     try:
         return kind(words) if words else kind()
     except TypeError:  # one that is made of more than words

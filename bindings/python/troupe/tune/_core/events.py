@@ -68,7 +68,7 @@ class Granted:
 class PlaceLost:
     """The process of a place has ended without a trial in it, or was not made.
 
-    `fatal`: asking again cannot help.
+    `fatal`: asking again cannot help, since no state of this cluster has room for it.
     """
 
     place: int
@@ -240,10 +240,14 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The sweep is over, or is left here to be resumed. `error`: what stood in its way."""
+    """The sweep is over, or is left here to be resumed.
+
+    `error`: what stood in its way; `unplaceable`: that a trial can never be placed.
+    """
 
     error: str = ""
     resumable: bool = False
+    unplaceable: bool = False
 
 
 Effect = (

@@ -68,14 +68,12 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The sweep ends here.
-
-    `resumable`: its trials go on when it is resumed; `error`: what `fit` raises.
-    """
+    """The sweep ends here; a resumable one's trials go on when it is resumed. The rest: `Done`."""
 
     why: str
     resumable: bool
     error: str = ""
+    unplaceable: bool = False
 
 
 class SweepCore:
@@ -195,7 +193,7 @@ class SweepCore:
         self.places.give_up(place)
         self._lost += 1
         if event.fatal or self._lost >= LOST_IN_A_ROW_MAX:
-            self._stop_all(Halt("no place for a trial", True, event.why))
+            self._stop_all(Halt("no place for a trial", True, event.why, event.fatal))
 
     def _on_reported(self, event: ev.Reported) -> None:
         trial = self.ledger.trials.get(event.trial)
@@ -523,7 +521,7 @@ class SweepCore:
                 "over": "" if halt.resumable else halt.why,
             }
         )
-        self._effect(ev.Done(halt.error, halt.resumable))
+        self._effect(ev.Done(halt.error, halt.resumable, halt.unplaceable))
         self._done = True
 
     def _end_stall(self) -> None:

@@ -174,7 +174,7 @@ def run(
         if plan.shown is not None:
             plan.shown.end(how)
     if done.error:
-        raise _failed(done.error, plan, folder.path)
+        raise _failed(done, plan, folder.path)
     assert run_config.failure_config is not None
     if run_config.failure_config.fail_fast == "raise":
         for trial in engine.core.ledger.trials.values():
@@ -243,14 +243,11 @@ def _seen(plan: Plan, path: Path, run_config: RunConfig, decide: Deciders) -> Pl
     )
 
 
-def _failed(error: str, plan: Plan, path: Path) -> Exception:
-    kind = exceptions.PlacementError if error.startswith("a trial can never be placed") else None
-    text = f"sweep {plan.name}: {error}\n  what it has done so far is in {path}"
-    return (
-        exceptions.with_type_of(TuneError, kind(error), text)
-        if kind is not None
-        else TuneError(text)
-    )
+def _failed(done: ev.Done, plan: Plan, path: Path) -> Exception:
+    text = f"sweep {plan.name}: {done.error}\n  what it has done so far is in {path}"
+    if done.unplaceable:
+        return exceptions.with_type_of(TuneError, exceptions.PlacementError(done.error), text)
+    return TuneError(text)
 
 
 def _result(trial: Trial, path: Path, folder: SweepFolder) -> Result:
