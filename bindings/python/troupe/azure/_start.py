@@ -212,7 +212,7 @@ def _start_driver(
     return _submit.send(session, spec, pickle.dumps((driver, (), {}), protocol=5), options)
 
 
-def _own_run(job: Any) -> dict[str, Any] | None:
+def _own_run(job: Command) -> dict[str, Any] | None:
     """Return what the job's run is to be in a store of its own."""
     return job_store.wish_of(
         job.display_name or str(job.name),
