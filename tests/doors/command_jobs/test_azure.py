@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -353,16 +354,41 @@ def test_an_input_that_a_node_has_not_is_the_jobs_failure_in_words(idle: Home) -
         run(command="true", inputs={"x": Input(type="uri_folder", path="file:///nowhere/x")})
 
 
-def test_a_jobs_life_by_its_name(idle: Home, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_jobs_life_by_its_name(
+    idle: Home, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     jobs = MLClient(None, "subscription", "group", "workspace").jobs
     job = jobs.create_or_update(
         command(
             name="mine",
-            command="echo begins; read x < <(sleep 1000)",
+            command="echo begins ${{inputs.n}}; read x < <(sleep 1000)",
             environment="azureml:any@latest",
+            display_name="Mine",
+            description="long " * 100,
+            tags={"team": "a=b"},
+            experiment_name="trials",
+            inputs={"n": 3, "f": Input(type="uri_file", path=__file__)},
+            outputs={"o": None},
+            environment_variables={"TOKEN": "secret"},
         )
     )
     assert (job.name, job.id) == ("mine", jobs.get("mine").id)
+    known = jobs.get("mine")
+    assert known.creation_context.created_at == job.creation_context.created_at
+    assert datetime.now(UTC) - known.creation_context.created_at < timedelta(hours=1)
+    assert (known.display_name, known.description, known.tags, known.experiment_name) == (
+        "Mine",
+        "long " * 100,
+        {"team": "a=b"},
+        "trials",
+    )
+    assert known.inputs.n == 3 and known.inputs.f.path == __file__
+    assert known.outputs.o.type == "uri_folder" and known.log_files is None
+    for each in (job, known):
+        assert each.services["Studio"].endpoint == each.studio_url
+    known.dump(tmp_path / "mine.yml")
+    written = (tmp_path / "mine.yml").read_text()
+    assert "display_name: Mine\n" in written and "secret" not in written
     eventually(lambda: jobs.get("mine").status == "Running", what="its beginning")
     with pytest.raises(ValueError, match="there is a job with the name 'mine' already"):
         jobs.create_or_update(command(name="mine", command="true"))

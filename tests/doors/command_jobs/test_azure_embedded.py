@@ -13,6 +13,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from azure_jobs import LIMIT_S
@@ -67,6 +68,11 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(
         == "kept\n"
     )
     assert (tmp_path / "d/artifacts/user_logs/std_log.txt").read_text() == "said\n"
+    kept = jobs.get("kept")
+    assert Path(unquote(urlsplit(kept.log_files["user_logs/std_log.txt"]).path)).read_text() == (
+        "said\n"
+    )
+    assert kept.creation_context.created_at is not None and kept.outputs.o.type == "uri_folder"
     with pytest.raises(ValueError, match="has no output 'p'"):
         jobs.download("kept", output_name="p")
     jobs.stream("kept")

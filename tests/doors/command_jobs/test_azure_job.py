@@ -7,11 +7,13 @@ Method: no cluster: what a job says of itself, and the errors' words.
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from azure_jobs import a_job_file, folder_of
+from e2e_conftest import eventually
 
 from troupe import azure
 from troupe._ray_cluster import words
@@ -28,6 +30,7 @@ from troupe.azure import (
     credentials,
 )
 from troupe.azure._instances import Kind
+from troupe.azure._jobs.poller import Poller
 from troupe.launch import _hints
 
 NODES = [{"CPU": 8.0}, {"CPU": 16.0}]
@@ -515,6 +518,43 @@ def test_entities_are_values_and_say_what_to_use_instead() -> None:
     for each, instead in zip(described, words, strict=True):
         with pytest.raises(TypeError, match=f"not {type(each).__name__}: .*{instead}"):
             azure.MLClient().create_or_update(each)
+
+
+def test_what_the_service_has_and_is_not_here_is_said_with_what_to_use_instead() -> None:
+    client = azure.MLClient()
+    with pytest.raises(
+        NotImplementedError, match=r"makes no AmlCompute here: .*instance_types\.yml"
+    ):
+        client.begin_create_or_update(azure.AmlCompute(name="cpu"))
+    with pytest.raises(AttributeError, match="jobs has no archive here: jobs go by themselves"):
+        _ = client.jobs.archive
+    with pytest.raises(AttributeError, match="jobs has no 'strem': did you mean 'stream'"):
+        _ = client.jobs.strem
+
+
+def test_a_poller_tells_of_its_end_each_that_asked_to_know() -> None:
+    go, told = threading.Event(), []
+    poller = Poller(lambda: assert_is(go.wait(60)))
+    poller.add_done_callback(lambda each: told.append((each.status(), "early")))
+    unwanted = lambda each: told.append("unwanted")  # noqa: E731
+    poller.add_done_callback(unwanted)
+    poller.remove_done_callback(unwanted)
+    poller.wait(0.01)
+    assert (poller.done(), poller.status(), told) == (False, "InProgress", [])
+    go.set()
+    assert poller.result(60) is None and poller.status() == "Succeeded"
+    ended = threading.Event()
+    poller.add_done_callback(lambda each: ended.set())
+    assert ended.wait(60)
+    eventually(lambda: told == [("Succeeded", "early")], what="the call of who asked before")
+    failed = Poller(lambda: assert_is(False))
+    with pytest.raises(AssertionError):
+        failed.result(60)
+    assert failed.status() == "Failed"
+
+
+def assert_is(value: bool) -> None:
+    assert value
 
 
 def test_names_of_azure_identity_take_the_keywords_of_the_real_classes() -> None:

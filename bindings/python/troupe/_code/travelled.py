@@ -20,6 +20,7 @@ _ABOUT = "about."
 KINDS = (DIRECTORY, MODULES, PATH, REQUIREMENTS)
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXTS_MAX, _TEXT_MAX = 40, 400
+_PIECE_CHARS = 350
 
 
 def texts(env: Mapping[str, Any], directory: str, import_path: Iterable[str]) -> list[str]:
@@ -88,6 +89,22 @@ def about(info: Mapping[str, Any]) -> dict[str, str]:
         if each.startswith(_ABOUT)
     )
     return {name: value for name, _, value in pairs}
+
+
+def pieces(name: str, text: str) -> dict[str, str]:
+    """Return the parts of a text that is too long for one, for `of_about`."""
+    return {
+        f"{name}.{number}": text[place : place + _PIECE_CHARS]
+        for number, place in enumerate(range(0, len(text), _PIECE_CHARS))
+    }
+
+
+def whole(about: Mapping[str, str], name: str) -> str:
+    """Return the text that `pieces` has parted; "": there is none."""
+    found: list[str] = []
+    while (piece := about.get(f"{name}.{len(found)}")) is not None:
+        found.append(piece)
+    return "".join(found)
 
 
 def variables(travelled: Iterable[str]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from troupe.azure._jobs.not_here import NOT_HERE
+from troupe.azure._jobs.not_here import INSTEAD_OF, NOT_HERE
 from troupe.azure._jobs.operations import JobOperations
 
 Entity = TypeVar("Entity")
@@ -64,6 +64,14 @@ class MLClient:
         if getattr(entity, "is_component", False) and not options:
             return entity
         return self.jobs.create_or_update(entity, **options)
+
+    def begin_create_or_update(self, entity: Any, **options: Any) -> NoReturn:
+        """Raise NotImplementedError with what to use instead: nothing that takes long to make, such
+        as compute, a workspace or an endpoint, is made here."""
+        del options
+        kind = type(entity).__name__
+        instead = NOT_HERE.get(INSTEAD_OF.get(kind, ""), "jobs.create_or_update takes jobs")
+        raise NotImplementedError(f"begin_create_or_update makes no {kind} here: {instead}")
 
     def __getattr__(self, name: str) -> Any:
         if name in NOT_HERE:

@@ -10,19 +10,8 @@ from typing import Any
 
 from troupe._code import field_checks, yaml_files
 from troupe.azure import _distributions, _entities, _expressions, _schema
+from troupe.azure._jobs.job import Described
 from troupe.azure._pipeline import bindings, building
-
-
-class Named(dict[str, Any]):
-    """Inputs or outputs by name, as items and as attributes: `job.inputs.epochs`."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self:
-            return self[name]
-        raise AttributeError(f"there is no {name!r}{field_checks.or_nearest(name, self)}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
 
 
 class Origin:
@@ -46,7 +35,7 @@ def _has_own_text(error: Exception) -> bool:
     return cls.__module__ != "builtins" and "__init__" in vars(cls)
 
 
-class Command:
+class Command(Described):
     """A command job: what `command()`, `load_job` and `MLClient.jobs` give.
 
     Its attributes are those that `command()` has as keywords.
@@ -103,13 +92,13 @@ class Command:
         for name in _schema.COMMAND:
             if name not in ("resources", "limits", "queue_settings", "inputs", "outputs"):
                 setattr(self, name, fields.get(name))
-        self.inputs = Named(
+        self.inputs = _entities.Named(
             {
                 name: _entities.input_of(name, value)
                 for name, value in _schema.mapping("inputs", fields.get("inputs")).items()
             }
         )
-        self.outputs = Named(
+        self.outputs = _entities.Named(
             {
                 name: _entities.output_of(name, value)
                 for name, value in _schema.mapping("outputs", fields.get("outputs")).items()
@@ -132,7 +121,7 @@ class Command:
         from troupe.azure._sweep_spaces import SweepDistribution
 
         made = copy.deepcopy(self)
-        made.name, made.id, made.status = None, None, None
+        made.name, made.id, made.status, made.creation_context = None, None, None, None
         made.component_name = self.component_name or self.name or ""
         builder = building.current()
         for name, value in inputs.items():
@@ -307,13 +296,13 @@ class Command:
                 "environment_variables", self.environment_variables
             ).items()
         }
-        self.inputs = Named(
+        self.inputs = _entities.Named(
             {
                 name: _entities.input_of(name, value)
                 for name, value in _schema.mapping("inputs", self.inputs).items()
             }
         )
-        self.outputs = Named(
+        self.outputs = _entities.Named(
             {
                 name: _entities.output_of(name, value)
                 for name, value in _schema.mapping("outputs", self.outputs).items()

@@ -28,6 +28,18 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 OUTPUT = ("type", "path", "mode", "description", "name", "version")
 
 
+class Named(dict[str, Any]):
+    """Inputs or outputs by name, as items and as attributes: `job.inputs.epochs`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"there is no {name!r}{field_checks.or_nearest(name, self)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
 class Part:
     """What its keywords are. Two with the same are equal."""
 

@@ -19,6 +19,8 @@ from troupe._tracking.jobs import job_store
 from troupe.azure import _code_folder, _deepspeed, _entities, _instances, _mpi, _plan, _rank, _ray
 from troupe.azure._command import Command
 from troupe.azure._distributions import RayDistribution
+from troupe.azure._jobs import about
+from troupe.azure._jobs.services import STUDIO
 from troupe.launch import _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
@@ -27,7 +29,7 @@ _REMEDY = (
     "for what the program reads itself"
 )
 DOOR = "azure"
-_SAID_ONLY = {"identity": "identity", "services": "services", "parent_job_name": "parent_job_name"}
+_SAID_ONLY = {"identity": "identity", "parent_job_name": "parent_job_name"}
 
 _OWN_RUN = (
     "what this job logs by MLflow is its run {run} in {folder}; `troupe azure job download --all` "
@@ -76,6 +78,7 @@ def start(
         run_name=job.display_name or job.name,
         run_experiment=job.experiment_name or "",
         run_tags=dict(job.tags or {}),
+        about=about.of_job(job),
     )
     with job.located("code"):
         code = _code_folder.check(job.code, job.base_path)
@@ -396,6 +399,7 @@ def without_meaning(job: Command, unknown: list[str]) -> list[str]:
             "what runs)"
         )
     said += [words for field, words in _SAID_ONLY.items() if getattr(job, field)]
+    said += ["services"] if any(name != STUDIO for name in job.services or {}) else []
     said += [
         field for field in ("docker_args", "shm_size", "locations") if getattr(job.resources, field)
     ]

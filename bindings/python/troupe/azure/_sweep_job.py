@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from troupe._code import field_checks
 from troupe.azure import _entities, _schema, _sweep_spaces
+from troupe.azure._jobs.job import Described
 from troupe.azure._sweep_spaces import SweepDistribution
 
 if TYPE_CHECKING:
@@ -194,12 +195,13 @@ class SweepPlan:
             yield self.job(proposal.config)
 
 
-class Sweep:
+class Sweep(Described):
     """A sweep of command jobs: what `command(...).sweep(...)` and a YAML file with `type: sweep`
     give. Its attributes may be set until it runs."""
 
     type = "sweep"
     studio_url: str | None = None
+    services: Mapping[str, Any] = {}
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ import click
 
 from troupe import exceptions
 from troupe._cluster import connect, session as _session
+from troupe.azure._jobs.job import plain
 from troupe.azure._jobs.operations import JobOperations
 from troupe.cli import _common, _outputs
 from troupe.launch import _errors
@@ -20,6 +21,10 @@ from troupe.launch import _errors
 @click.group()
 def azure() -> None:
     """Command jobs, as for the Azure ML service, on this cluster."""
+
+
+_COLUMNS = ("type", "name", "id", "status", "nodes", "processes", "display_name")
+"""Of a table of jobs, whose other fields -o json has."""
 
 
 @azure.group()
@@ -138,7 +143,7 @@ def create(
         submitted = jobs.create_or_update(described, idempotency_key=idempotency_key)
         if stream:
             return _follow(jobs, submitted)
-        _outputs.show(_plain(submitted.to_dict()), form, query)
+        _outputs.show(plain(submitted.to_dict()), form, query)
         return 0
 
 
@@ -149,15 +154,6 @@ def _override(text: str) -> tuple[str, Any]:
     if not equals or not key:
         raise click.UsageError(f"--set is KEY=VALUE, as inputs.epochs=3, not {text!r}")
     return key, value_of(value)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has no words for, as text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def _follow(jobs: JobOperations, submitted: Any) -> int:
@@ -207,7 +203,7 @@ def show(
 ) -> None:
     """Print a job: name, id, status."""
     with _jobs(address, token_file, cluster) as jobs:
-        _outputs.show(_plain(jobs.get(name).to_dict()), form, query)
+        _outputs.show(plain(jobs.get(name).to_dict()), form, query)
 
 
 @job.command("list")
@@ -240,7 +236,10 @@ def list_(
         own = [each for each in jobs.list(parent_job_name=parent_job_name) if each.is_command_job][
             :max_results
         ]
-        _outputs.show([_plain(each.to_dict()) for each in own], form, query)
+        shown = [plain(each.to_dict()) for each in own]
+        if form == "table" and query is None:
+            shown = [{name: each[name] for name in _COLUMNS} for each in shown]
+        _outputs.show(shown, form, query)
 
 
 @job.command()

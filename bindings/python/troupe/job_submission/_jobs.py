@@ -33,7 +33,6 @@ SCOPE = "jobs"
 """Of values at the head: by the id of a launch, that its job was deleted; by `id/JOB`, the launch
 of the latest deleted job with that id."""
 _TOKEN_S = 10 * 365 * 24 * 3600  # it ends with the job
-_PIECE_CHARS = 350  # of a text that travels
 
 
 class JobState(enum.StrEnum):
@@ -195,24 +194,14 @@ def _options(request: JobRequest, token: str) -> Any:
         "user": getpass.getuser(),
         "digest": request.digest(),
         "token": token,
-        **_pieces("command", request.line[:4000]),
-        **(_pieces("metadata", json.dumps(dict(request.metadata))) if request.metadata else {}),
+        **travelled.pieces("command", request.line[:4000]),
+        **(
+            travelled.pieces("metadata", json.dumps(dict(request.metadata)))
+            if request.metadata
+            else {}
+        ),
     }
     return replace(_function.options_of("a job", asked), door=DOOR, about=about)
-
-
-def _pieces(name: str, text: str) -> dict[str, str]:
-    return {
-        f"{name}.{number}": text[place : place + _PIECE_CHARS]
-        for number, place in enumerate(range(0, len(text), _PIECE_CHARS))
-    }
-
-
-def _whole(about: Mapping[str, str], name: str) -> str:
-    found = []
-    while (piece := about.get(f"{name}.{len(found)}")) is not None:
-        found.append(piece)
-    return "".join(found)
 
 
 # ---- found again ----
@@ -276,7 +265,7 @@ def describe(info: Mapping[str, Any]) -> dict[str, Any]:
         "launch": info["launch"],
         "name": info["name"],
         "user": about.get("user", ""),
-        "command": _whole(about, "command"),
+        "command": travelled.whole(about, "command"),
         "state": str(state),
         "stopping": info["state"] == "stopping",
         "exit_code": exit_code_of(info) if state.is_terminal else None,
@@ -293,7 +282,7 @@ def describe(info: Mapping[str, Any]) -> dict[str, Any]:
         "node": node["node_name"] if node else "",
         "submitted_s": info["submitted_us"] / 1e6,
         "duration_s": info["duration_ms"] / 1e3,
-        "metadata": json.loads(_whole(about, "metadata") or "{}"),
+        "metadata": json.loads(travelled.whole(about, "metadata") or "{}"),
     }
 
 

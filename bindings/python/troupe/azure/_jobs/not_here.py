@@ -18,6 +18,16 @@ NOT_HERE = {
 }
 
 
+NO_METHODS = {
+    "archive": "jobs go by themselves, a week after they ended",
+    "begin_delete": "jobs go by themselves, a week after they ended",
+    "restore": "nothing is archived here",
+    "show_services": "no service runs beside a job",
+    "update": "give what describes a job before it is submitted",
+    "validate": "load_job and create_or_update check a job before anything starts",
+}
+"""Methods of the service's `jobs`, with what to do instead."""
+
 INSTEAD_OF = {
     "Data": "data",
     "Environment": "environments",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,8 +13,8 @@ from troupe._cluster import session as _session, status_lines
 from troupe._code import field_checks
 from troupe.azure import _start
 from troupe.azure._command import Command
-from troupe.azure._jobs.job import Job
-from troupe.azure._jobs.not_here import INSTEAD_OF, NOT_HERE
+from troupe.azure._jobs.job import Job, made_at, services_of
+from troupe.azure._jobs.not_here import INSTEAD_OF, NO_METHODS, NOT_HERE
 from troupe.azure._jobs.own import OwnJobs, runs_of
 from troupe.azure._jobs.poller import Poller
 from troupe.azure._jobs.states import TERMINAL, job_of, status_of
@@ -27,6 +28,7 @@ from troupe.launch._handle import LaunchHandle, handle_of_known
 _PATIENCE_S = 600.0  # for who reads the output more slowly than it was written
 
 Submitted = TypeVar("Submitted")
+_METHODS = ("create_or_update", "get", "list", "stream", "cancel", "begin_cancel", "download")
 
 
 class JobOperations:
@@ -35,6 +37,11 @@ class JobOperations:
     def __init__(self, session: _session.Session | None = None) -> None:
         self._session = session
         self._own = OwnJobs(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NO_METHODS:
+            raise AttributeError(f"jobs has no {name} here: {NO_METHODS[name]}")
+        raise AttributeError(f"jobs has no {name!r}{field_checks.or_nearest(name, _METHODS)}")
 
     def cluster(self) -> _session.Session:
         """Return the session of the cluster, one of this machine where none is known."""
@@ -125,6 +132,8 @@ class JobOperations:
         handle = _start.start(job, session, detach=not own, idempotency_key=idempotency_key)
         info = session.request("GetLaunch", {"launch": handle.id})[1]["info"]
         job.id, job.name, job.status = handle.id, info["name"], status_of(info)
+        job.creation_context = made_at(info["submitted_us"] / 1e6, info.get("user", ""))
+        job.services = {**job.services, **services_of(job.studio_url)}
         if own:
             self._own.add(handle, info)
         return job
@@ -136,6 +145,8 @@ class JobOperations:
         if session.embedded is not None:
             self._own.expect_driven()
         runs_of(job.type).submit(job, session)
+        job.creation_context = made_at(time.time())
+        job.services = services_of(job.studio_url)
         if session.embedded is not None:
             self._own.add_driven(job.type, str(job.name))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Poller:
@@ -17,6 +18,10 @@ class Poller:
         executor = ThreadPoolExecutor(1, thread_name_prefix="troupe-poller")
         self._future = executor.submit(work)
         executor.shutdown(wait=False)
+        self._lock = threading.Lock()  # of both
+        self._has_called_back = False
+        self._callbacks: list[Callable[[Poller], None]] = []
+        self._future.add_done_callback(self._call_back)
 
     def result(self, timeout: float | None = None) -> None:
         """Block until the end, `timeout` seconds at most, and return None.
@@ -32,6 +37,25 @@ class Poller:
         """
         with contextlib.suppress(TimeoutError):
             self.result(timeout)
+
+    def add_done_callback(self, func: Callable[[Poller], None]) -> None:
+        """Call the function with this once it has ended; at once where it has."""
+        with self._lock:
+            if not self._has_called_back:
+                self._callbacks.append(func)
+                return
+        func(self)
+
+    def remove_done_callback(self, func: Callable[[Poller], None]) -> None:
+        """Call the function no more. Raises ValueError where it was not added."""
+        with self._lock:
+            self._callbacks.remove(func)
+
+    def _call_back(self, _: Future[None]) -> None:
+        with self._lock:
+            self._has_called_back = True
+        for each in self._callbacks:
+            each(self)
 
     def done(self) -> bool:
         """Return True if it has ended."""

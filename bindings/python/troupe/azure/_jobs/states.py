@@ -6,7 +6,8 @@ from typing import Any
 
 from troupe._code import travelled
 from troupe.azure import _start
-from troupe.azure._jobs.job import Job
+from troupe.azure._jobs import about
+from troupe.azure._jobs.job import Job, made_at
 
 TERMINAL = ("Completed", "Failed", "Canceled")
 _STATUS = {
@@ -35,6 +36,8 @@ def job_of(info: dict[str, Any]) -> Job:
         status_of(info),
         nodes=len(info["nodes"]),
         processes=info["ranks"],
+        about=about.told(info),
+        created=made_at(info["submitted_us"] / 1e6, info.get("user", "")),
     )
     job.is_command_job = travelled.door(info) == _start.DOOR
     return job

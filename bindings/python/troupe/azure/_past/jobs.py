@@ -20,7 +20,7 @@ from troupe import _visible, exceptions
 from troupe._cluster import connect, status_lines
 from troupe._code import disk
 from troupe.azure import _files
-from troupe.azure._jobs.job import Job
+from troupe.azure._jobs.job import Job, made_at
 from troupe.azure._past import keeper, records
 
 _STATUS = {"succeeded": "Completed", "failed": "Failed", "cancelled": "Canceled"}
@@ -222,7 +222,19 @@ def _rescue_logs(record: records.Record) -> None:
 
 def _job_of(record: records.Record) -> Job:
     status = "Running" if record.is_running else _STATUS.get(record.outcome, "Failed")
-    return Job(record.name, record.launch, status, nodes=record.nodes, processes=record.processes)
+    job = Job(
+        record.name,
+        record.launch,
+        status,
+        nodes=record.nodes,
+        processes=record.processes,
+        about=record.about,
+        created=made_at(record.submitted_us / 1e6, record.user),
+    )
+    if not record.is_running:
+        found = sorted(each for each in records.logs_of(record).glob("*") if each.is_file())
+        job.log_files = {f"user_logs/{each.name}": each.as_uri() for each in found} or None
+    return job
 
 
 def _error_of(told: dict[str, Any]) -> exceptions.TroupeError:

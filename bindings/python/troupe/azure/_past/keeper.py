@@ -18,6 +18,7 @@ from troupe import exceptions
 from troupe._cluster import status_lines
 from troupe._code import packages, travelled
 from troupe.azure import _files
+from troupe.azure._jobs import about
 from troupe.azure._past import records
 from troupe.launch import _errors
 from troupe.launch._handle import LaunchHandle, handle_of_known
@@ -100,6 +101,8 @@ class Keeper:
             self._session.embedded.address,
             os.getpid(),
             nodes=len(info["nodes"]),
+            about=about.told(info),
+            user=info.get("user", ""),
         )
 
     def _follow(self, handle: LaunchHandle) -> None:

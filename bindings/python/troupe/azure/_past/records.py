@@ -54,6 +54,8 @@ class Record:
         default_factory=dict
     )  # of one that has not succeeded: see `_past.jobs`
     ended_s: float = 0.0
+    about: dict[str, Any] = field(default_factory=dict)  # what the job was described by
+    user: str = ""
 
     @property
     def is_running(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from troupe._code import field_checks
 from troupe.azure import _entities
-from troupe.azure._command import Named
+from troupe.azure._entities import Named
 from troupe.azure._pipeline import bindings, building, components, file_parts, files
 from troupe.azure._pipeline.building import PipelineInput
 from troupe.azure._pipeline.components import Component

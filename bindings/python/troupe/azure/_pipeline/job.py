@@ -8,7 +8,8 @@ from typing import Any
 
 from troupe._code import field_checks
 from troupe.azure import _entities, _schema
-from troupe.azure._command import Named
+from troupe.azure._entities import Named
+from troupe.azure._jobs.job import Described
 from troupe.azure._pipeline import bindings, graph
 from troupe.azure._pipeline.bindings import Binding
 
@@ -85,7 +86,7 @@ def _flag(what: str, value: Any) -> bool | None:
     return value
 
 
-class PipelineJob:
+class PipelineJob(Described):
     """A pipeline: `jobs` are its steps by their names, each a command job, a sweep or a pipeline,
     whose inputs may be bindings.
 
@@ -95,6 +96,7 @@ class PipelineJob:
 
     type = "pipeline"
     studio_url: str | None = None
+    services: Mapping[str, Any] = {}
     name: str | None
     display_name: str | None
     description: str | None

@@ -89,6 +89,10 @@ class Folder:
         with folders.replacement(self.path / PLAN) as fresh:
             fresh.write_text(json.dumps(made.to_dict(), indent=1))
 
+    def began_s(self) -> float:
+        """Return when the plan was written, in seconds since 1970."""
+        return (self.path / PLAN).stat().st_mtime
+
     def plan(self) -> _plan.Plan | None:
         """Return the plan; None: there is no pipeline here. Raises DamagedFileError."""
         fields = home.read_record(self.path / PLAN, _REPAIR, name=str, steps=dict)

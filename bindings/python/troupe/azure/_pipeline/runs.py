@@ -19,7 +19,7 @@ from troupe import exceptions
 from troupe._actors import classes
 from troupe._cluster import session as _session, status_lines
 from troupe._code import disk, field_checks
-from troupe.azure._jobs.job import Job
+from troupe.azure._jobs.job import Job, made_at
 from troupe.azure._pipeline import graph, plan as _plan, shown
 from troupe.azure._pipeline.record import LOG, PLAN, Folder, State, StepState, read_state
 from troupe.azure._pipeline.submission import NAMESPACE, as_current, root, submit as submit
@@ -59,7 +59,10 @@ class PipelineState(Job):
             if seen.state.status == graph.NOT_STARTED
             else seen.state.status
         )
-        super().__init__(seen.name, seen.name, status)
+        about = seen.plan.about
+        super().__init__(
+            seen.name, seen.name, status, about=about, created=made_at(seen.folder.began_s())
+        )
         self.steps = {
             name: {
                 "job": each.job,
@@ -73,10 +76,6 @@ class PipelineState(Job):
         if cause:
             self.cause = cause
         self.path = str(seen.folder.path)
-        self.display_name, self.experiment_name = (
-            seen.plan.about.get("display_name"),
-            seen.plan.about.get("experiment_name"),
-        )
         self.studio_url = seen.folder.path.absolute().as_uri()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from troupe import _identity, exceptions
 from troupe._cluster import session as _session, status_lines, workers
 from troupe.azure import _code_folder, _instances, _plan, _start
-from troupe.azure._jobs.job import Job
+from troupe.azure._jobs.job import Job, made_at
 from troupe.azure._sweep_job import Sweep, SweepPlan
 from troupe.azure._trials import trial as trial_of
 from troupe.tune import RunConfig, TuneConfig, TuneError, Tuner, _handle
@@ -44,7 +44,7 @@ class SweepState(Job):
     type = "sweep"
 
     def __init__(self, seen: SweepView) -> None:
-        super().__init__(seen.name, seen.name, status_of(seen))
+        super().__init__(seen.name, seen.name, status_of(seen), created=made_at(seen.began))
         best = seen.best()
         self.trials = {name: count for name, count in seen.counts().items() if count}
         self.best_child_run_id = None if best is None else _child(best)
@@ -125,6 +125,7 @@ def submit(
     finally:
         _session.set_current(before)
     sweep.id, sweep.status = sweep.name, "Preparing"
+    sweep.studio_url = path.absolute().as_uri()
     return handle
 
 
