@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,47 @@ def test_a_job_outlives_its_head_and_those_who_wait_and_follow_do_too(
 
 def _watchers(job: str) -> int:
     return int(_jobs.find(connect.session_here(), job)["watchers"])
+
+
+def test_a_head_that_is_killed_while_jobs_are_submitted_and_stopped_loses_and_doubles_none(
+    two_nodes: Cluster, tmp_path: Path
+) -> None:
+    client = JobSubmissionClient(two_nodes.address)
+    names = [f"burst-{number}" for number in range(12)]
+    line = f"echo $TROUPE_SUBMISSION_ID >> {tmp_path}/ran; exec sleep 1000"
+
+    def each_with_a_kill_between(act: Callable[[str], object]) -> None:
+        """Do it for all, one after the other; the head is killed under the fifth or sixth."""
+        told = threading.Event()
+
+        def kill() -> None:
+            told.wait(TIMEOUT_S)
+            two_nodes.restart_head()
+
+        with ThreadPoolExecutor(1) as pool:
+            killed = pool.submit(kill)
+            for number, name in enumerate(names):
+                if number == 4:
+                    told.set()
+                act(name)
+            killed.result()
+
+    each_with_a_kill_between(lambda name: client.submit_job(entrypoint=line, submission_id=name))
+    seen = [each.submission_id for each in client.list_jobs()]
+    assert sorted(each for each in seen if each in names) == sorted(names), "each of them once"
+    ran = tmp_path / "ran"
+    eventually(
+        lambda: ran.exists() and len(ran.read_text().splitlines()) >= len(names),
+        timeout=3 * TIMEOUT_S,
+        what="all of them",
+    )
+    each_with_a_kill_between(client.stop_job)
+    eventually(
+        lambda: all(client.get_job_status(name) is JobStatus.STOPPED for name in names),
+        timeout=3 * TIMEOUT_S,
+        what="the end of all of them",
+    )
+    assert sorted(ran.read_text().split()) == sorted(names), "none was started twice"
 
 
 def test_a_job_whose_node_is_killed_starts_again_elsewhere_or_fails_with_that_cause(
