@@ -28,7 +28,7 @@
 #include "worker/options.h"
 #include "worker/peer_server.h"
 #include "worker/service.h"
-#include "worker/stack_reader.h"
+#include "worker/tool_reader.h"
 #include "worker/supervisor.h"
 
 namespace troupe::worker {

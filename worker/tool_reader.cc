@@ -1,4 +1,4 @@
-#include "worker/stack_reader.h"
+#include "worker/tool_reader.h"
 
 #include <fcntl.h>
 #include <signal.h>
