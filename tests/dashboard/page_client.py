@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -79,11 +80,39 @@ class PageClient:
         self.cookie = given.partition(";")[0]
         return str(given)
 
+    @contextlib.contextmanager
+    def live(self, path: str) -> Iterator[Iterator[tuple[str, str]]]:
+        """The changes of a page as they come: (the name of the element, its new content)."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
+        try:
+            connection.request("GET", f"/live{path}", headers={"Cookie": self.cookie})
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            assert response.headers["Content-Type"].startswith("text/event-stream")
+            yield _events(response)
+        finally:
+            connection.close()
+
     def csrf(self, path: str) -> str:
         """Return the token of the first form of a page that changes something."""
         found = re.search('name="csrf" value="([^"]*)"', self.get(path).text)
         assert found is not None
         return found[1]
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:
+    name, data = "", []
+    deadline = time.monotonic() + TIMEOUT_S
+    while line := response.readline().decode():
+        assert time.monotonic() < deadline, "what is waited for did not come"
+        key, _, value = line.rstrip("\n").partition(": ")
+        if key == "event":
+            name = value
+        elif key == "data":
+            data.append(value)
+        elif not key and name:
+            yield name, "\n".join(data)
+            name, data = "", []
 
 
 @contextlib.contextmanager

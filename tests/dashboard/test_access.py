@@ -40,7 +40,7 @@ class Served(PageClient):
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.access = _access.Access(_inside, clock=self.clock)
+        self.access = _access.Access(lambda access: _inside, clock=self.clock)
         self.socket = _server.listen(_server.Place())
         self.server = _server.make_server(self.access, _server.Place())
         super().__init__("127.0.0.1", self.socket.getsockname()[1], self.access.new_login())

@@ -148,3 +148,16 @@ def test_what_waits_is_explained_node_by_node(page: PageClient, cluster: Home) -
     assert "asks for 5 CPU" in page.get("/queue").words
     assert "second" not in page.get("/").words.partition("What waits")[0]
     cluster.run("job", "stop", "--grace", "0", "second", "first")
+
+
+def test_changes_come_to_a_page_that_is_open(page: PageClient, cluster: Home) -> None:
+    with page.live("/jobs?q=comes") as changes, page.live("/nodes") as nodes:
+        first = dict(next(changes) for _ in range(2))
+        assert set(first) == {"live_banner", "live_rows"} and "comes" not in first["live_rows"]
+        assert "one" in dict(next(nodes) for _ in range(2))["live_rows"]
+        cluster.run("job", "submit", "--id", "comes", "--", "sleep", "600")
+        assert any("comes" in text and name == "live_rows" for name, text in changes)
+        cluster.run("job", "stop", "--grace", "0", "comes")
+        assert any("s-stopped" in text for _, text in changes)
+    assert page.get("/live/nodes", Cookie="").status == 403
+    assert page.get("/live/none").status == 404

@@ -62,14 +62,15 @@ class PageSession:
 
 
 class Access:
-    """An ASGI app that passes a request on to `app` only from a browser that has logged in.
+    """An ASGI app that passes a request on only from a browser that has logged in, to the app that
+    `app_of` returns for it.
 
     Handlers find their `PageSession` in `scope["state"]["session"]`.
     """
 
     def __init__(
         self,
-        app: ASGIApp,
+        app_of: Callable[[Access], ASGIApp],
         *,
         names: Iterable[str] = LOOPBACK,
         cookie: str = "troupe",
@@ -77,7 +78,6 @@ class Access:
         content_policies: Callable[[str], str] = lambda path: CONTENT_POLICY,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._app = app
         self._names = frozenset(each.lower() for each in names)
         self._scheme = "https" if is_secure else "http"
         self._cookie = f"__Host-{cookie}" if is_secure else cookie
@@ -85,6 +85,7 @@ class Access:
         self._clock = clock
         self._logins: dict[str, float] = {}
         self._sessions: dict[str, PageSession] = {}
+        self._app = app_of(self)
 
     def new_login(self) -> str:
         """Return the path of a new login address; the one before is of no use any more."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from troupe import exceptions
 from troupe._dashboard import _access, _render
-from troupe._dashboard._pages import PAGES, QUERY_CHARS_MAX, Asked, Page, Pages
+from troupe._dashboard._live import Streams
+from troupe._dashboard._pages import LIVE, PAGES, QUERY_CHARS_MAX, Asked, Page, Pages
 from troupe._dashboard._views import NotThereError, one
 
 _NO_ACTIONS = (
@@ -22,9 +24,10 @@ _NO_ACTIONS = (
 )
 
 
-def make_app(pages: Pages, *, may_act: bool) -> Starlette:
+def make_app(pages: Pages, streams: Streams, *, may_act: bool) -> Starlette:
     """Return the app, without what lets people in (`_access.Access`)."""
     routes: list[BaseRoute] = [_page_route(pages, each) for each in PAGES]
+    routes += [_live_route(pages, streams, each) for each in PAGES]
     for noun in ("jobs", "launches"):
         routes.append(_stop_route(pages, noun, may_act=may_act))
     routes.append(Mount("/assets", StaticFiles(directory=_render.FOLDER / "assets")))
@@ -38,9 +41,8 @@ def make_app(pages: Pages, *, may_act: bool) -> Starlette:
 def asked_of(request: Request) -> Asked:
     """Return what a request for a page asks for; long searches are cut."""
     query = {name: value[:QUERY_CHARS_MAX] for name, value in request.query_params.items()}
-    return Asked(
-        request.url.path, request.path_params.get("id"), query, request.scope["state"]["session"]
-    )
+    path = request.url.path.removeprefix(LIVE)
+    return Asked(path, request.path_params.get("id"), query, request.scope["state"]["session"])
 
 
 def _page_route(pages: Pages, page: Page) -> Route:
@@ -53,6 +55,21 @@ def _page_route(pages: Pages, page: Page) -> Route:
     return Route(page.path, show, methods=["GET"])
 
 
+def _live_route(pages: Pages, streams: Streams, page: Page) -> Route:
+    async def follow(request: Request) -> Response:
+        asked = asked_of(request)
+
+        def render() -> Mapping[str, str]:
+            try:
+                return pages.blocks(page, asked)
+            except NotThereError:
+                return {}  # it was there when the page was loaded, which still shows it
+
+        return streams.respond(request, render)
+
+    return Route(f"{LIVE}{page.path}", follow, methods=["GET"])
+
+
 def _stop_route(pages: Pages, noun: str, *, may_act: bool) -> Route:
     async def stop(request: Request) -> Response:
         if not may_act:
@@ -62,7 +79,7 @@ def _stop_route(pages: Pages, noun: str, *, may_act: bool) -> Route:
         if not _access.has_csrf(request.scope["state"]["session"], csrf):
             text = "This form is not of this session: load the page again."
             return _message(pages, 403, "Not allowed", text)
-        return await _in_thread(lambda: _stop(pages, noun, request.path_params["id"]))
+        return await run_in_threadpool(_stop, pages, noun, request.path_params["id"])
 
     return Route(f"/{noun}/{{id}}/stop", stop, methods=["POST"])
 
@@ -78,16 +95,5 @@ def _stop(pages: Pages, noun: str, identity: str) -> Response:
     return RedirectResponse(f"/{noun}/{launch}", 303)
 
 
-async def _in_thread(work: Callable[[], Response]) -> Response:
-    from starlette.concurrency import run_in_threadpool
-
-    return await run_in_threadpool(work)
-
-
 def _message(pages: Pages, status: int, heading: str, text: str) -> Response:
     return HTMLResponse(pages.message(heading, text), status)
-
-
-def plain(text: str, status: int) -> Response:
-    """Return an answer without markup."""
-    return PlainTextResponse(text, status)

@@ -27,6 +27,8 @@ NAVIGATION = (
     ("/events", "Events"),
 )
 QUERY_CHARS_MAX = 200
+LIVE = "/live"
+"""In front of the path of a page: its changes, as server-sent events."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,11 @@ class Pages:
     def _context(self, page: Page, asked: Asked) -> dict[str, Any]:
         identity = () if asked.identity is None else (asked.identity,)
         shown = page.view(self.reader, asked.query, *identity)
+        search = f"?{urlencode(asked.query)}" if asked.query else ""
         return {
             **self._frame(asked.path, asked.query),
             "csrf": asked.session.csrf,
+            "live_path": f"{LIVE}{asked.path}{search}",
             **shown,
         }
 

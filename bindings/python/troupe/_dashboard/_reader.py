@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class ClusterReader:
             self._failed = None
             return self._opened
 
-    def forget(self, names: tuple[str, ...] = LISTS) -> None:
+    def forget(self, names: Iterable[str] = LISTS) -> None:
         """Ask for these lists again when they are wanted next."""
         for name in names:
             self._tried_s.pop(name, None)

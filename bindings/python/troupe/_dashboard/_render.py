@@ -18,6 +18,7 @@ from troupe import _visible
 from troupe._identity import short
 
 FOLDER = Path(__file__).parent
+BASE = "base.html"
 LIVE = "live_"
 """Blocks of a template whose names begin so are sent again when what they show has changed."""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
@@ -47,11 +48,11 @@ def environment() -> Environment:
 
 
 def blocks(made: Environment, template: str, context: Mapping[str, Any]) -> dict[str, str]:
-    """Return the live blocks of a template, rendered."""
-    found = made.get_template(template)
+    """Return the live blocks of a template and of the base of all, rendered."""
     return {
-        name: "".join(block(found.new_context(dict(context))))
-        for name, block in found.blocks.items()
+        name: "".join(block(each.new_context(dict(context))))
+        for each in (made.get_template(BASE), made.get_template(template))
+        for name, block in each.blocks.items()
         if name.startswith(LIVE)
     }
 

@@ -14,6 +14,10 @@ import click
 from troupe.cli import _common
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
+
+    from troupe._cluster import session as _session
     from troupe._dashboard._access import Access
     from troupe._dashboard._server import Place
 
@@ -82,23 +86,33 @@ def dashboard(
     """
     _check(listen, certificate, key)
     check_installed("troupe dashboard")
-    from troupe._cluster import connect
-    from troupe._dashboard import _app, _pages, _reader, _server
+    from troupe._cluster import connect, node_start
+    from troupe._dashboard import _app, _changes, _live, _pages, _reader, _server
 
     choice = _common.which_cluster(address, cluster)
-    reader = _reader.ClusterReader(
-        lambda: connect.connect_chosen(choice, token_file, observes=not allow_actions)
+
+    def open_session(*, observes: bool) -> _session.Session:
+        return connect.connect_chosen(choice, token_file, observes=observes)
+
+    reader = _reader.ClusterReader(lambda: open_session(observes=not allow_actions))
+    # what is wrong with the address or the token is said here, not on the page
+    used = reader.session().token_file
+    feed = _changes.ChangeFeed(
+        reader,
+        _changes.StreamToken(node_start.token_text(used))
+        if used is not None
+        else _changes.StreamToken("", lambda: open_session(observes=False)),
     )
-    reader.session()  # what is wrong with the address or the token is said here, not on the page
-    try:
+    place = _server.Place(listen, port, certificate or "", key or "")
+
+    def app_of(access: Access) -> Starlette:
         pages = _pages.Pages(reader, may_act=allow_actions)
-        serve(
-            _app.make_app(pages, may_act=allow_actions),
-            _server.Place(listen, port, certificate or "", key or ""),
-            host_names,
-            as_json=as_json,
-        )
+        return _app.make_app(pages, _live.Streams(feed, access.is_valid), may_act=allow_actions)
+
+    try:
+        serve(app_of, place, host_names, as_json=as_json)
     finally:
+        feed.close()
         reader.close()
 
 
@@ -131,7 +145,11 @@ def _check(listen: str, certificate: str | None, key: str | None) -> None:
 
 
 def serve(
-    app: object, place: Place, host_names: Iterable[str] = (), *, as_json: bool = False
+    app_of: Callable[[Access], ASGIApp],
+    place: Place,
+    host_names: Iterable[str] = (),
+    *,
+    as_json: bool = False,
 ) -> None:
     """Serve an ASGI app behind a login until Ctrl-C, and print the login's address.
 
@@ -150,7 +168,7 @@ def serve(
         port = listening.getsockname()[1]
         names = tuple(host_names) or _names(place)
         access = _access.Access(
-            app,  # type: ignore[arg-type]
+            app_of,
             names=names,
             cookie=f"troupe_{port}",  # browsers keep one jar for all ports of a host
             is_secure=place.is_secure,

@@ -1,0 +1,100 @@
+"""Pages that change while somebody looks: one stream of server-sent events a tab."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
+
+from troupe._dashboard._access import PageSession
+from troupe._dashboard._changes import ChangeFeed
+
+STREAMS_MAX = 100
+TICK_S = 2.0
+"""Free resources and the ages of things are no news of the head: they are looked for so often."""
+GAP_S = 0.25
+ALIVE_S = 15.0
+SLOW_S = 10.0
+"""A reader that takes nothing for so long is cut off. It comes back, and gets what is current."""
+
+
+class Streams:
+    """The open streams, `open_count` of them."""
+
+    def __init__(self, feed: ChangeFeed, is_valid: Callable[[PageSession], bool]) -> None:
+        self._feed = feed
+        self._is_valid = is_valid
+        self.open_count = 0
+
+    def respond(self, request: Request, render: Callable[[], Mapping[str, str]]) -> Response:
+        """Answer with what `render` returns now, and with what of it is another at each change.
+
+        `render` blocks, and is called in a thread.
+        """
+        session = request.scope["state"]["session"]
+        return self.respond_with(self._fragments(session, render))
+
+    def respond_with(self, texts: AsyncIterator[str]) -> Response:
+        """Answer with a stream of events as texts; 503 where there are too many streams."""
+        if self.open_count >= STREAMS_MAX:
+            return Response("Too many pages are open.\n", 503, {"Retry-After": "10"})
+        return _EventStream(self._counted(texts), media_type="text/event-stream")
+
+    async def _counted(self, texts: AsyncIterator[str]) -> AsyncIterator[str]:
+        self.open_count += 1
+        try:
+            async for text in texts:
+                yield text
+        finally:
+            self.open_count -= 1
+
+    async def _fragments(
+        self, session: PageSession, render: Callable[[], Mapping[str, str]]
+    ) -> AsyncIterator[str]:
+        told: dict[str, str] = {}
+        said_s = time.monotonic()
+        with self._feed.watch() as changed:
+            while self._is_valid(session):
+                changed.clear()
+                found = await run_in_threadpool(render)
+                news = {name: text for name, text in found.items() if told.get(name) != text}
+                told |= news
+                if news:
+                    yield "".join(event(name, text) for name, text in news.items())
+                    said_s = time.monotonic()
+                elif time.monotonic() > said_s + ALIVE_S:
+                    yield ": still here\n\n"  # finds out whether the reader is
+                    said_s = time.monotonic()
+                await asyncio.sleep(GAP_S)
+                await _at_most(changed.wait(), TICK_S)
+
+
+def event(name: str, text: str) -> str:
+    """Return a server-sent event."""
+    lines = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
+    return f"event: {name}\n{lines}\n"
+
+
+async def _at_most(wait: Awaitable[object], seconds: float) -> None:
+    try:
+        await asyncio.wait_for(wait, seconds)
+    except TimeoutError:
+        return
+
+
+class _EventStream(StreamingResponse):
+    """A response that never ends by itself, to a reader that has to keep up."""
+
+    async def stream_response(self, send: Send) -> None:
+        async def send_in_time(message: object) -> None:
+            await asyncio.wait_for(send(message), SLOW_S)  # type: ignore[arg-type]
+
+        try:
+            await super().stream_response(send_in_time)
+        except TimeoutError:
+            return
