@@ -24,6 +24,8 @@ from urllib.parse import urlencode, urlsplit
 
 from e2e_conftest import TIMEOUT_S
 
+STREAM_S = 5 * TIMEOUT_S  # for all that a test waits for on one stream
+
 
 @dataclass
 class Answer:
@@ -102,7 +104,7 @@ class PageClient:
 
 def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:
     name, data = "", []
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + STREAM_S
     while line := response.readline().decode():
         assert time.monotonic() < deadline, "what is waited for did not come"
         key, _, value = line.rstrip("\n").partition(": ")

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import cloudpickle
 import pytest
@@ -99,6 +100,7 @@ def test_a_launch_has_a_grid_of_its_ranks_and_their_logs(page: PageClient) -> No
     found = page.get(f"/logs?launch={launch.id}&rank=1&q=SAID").words
     assert "said" in found
     assert "No line has" in page.get(f"/logs?launch={launch.id}&q=nobody").words
+    assert "Nothing was written" in page.get(f"/logs?launch={launch.id}&rank=7").words
 
 
 def test_the_end_of_a_long_log_is_shown_and_all_of_it_is_searched(
@@ -161,3 +163,35 @@ def test_changes_come_to_a_page_that_is_open(page: PageClient, cluster: Home) ->
         assert any("s-stopped" in text for _, text in changes)
     assert page.get("/live/nodes", Cookie="").status == 403
     assert page.get("/live/none").status == 404
+
+
+def test_a_log_is_followed_over_attempts(page: PageClient, cluster: Home, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    code = (
+        "import os, sys; attempt = os.environ['TROUPE_JOB_ATTEMPT']\n"
+        "print('begun', attempt, '<i>', flush=True)\n"
+        f"for line in open({str(gate)!r}): print('after', line.strip(), attempt, flush=True)\n"
+        "sys.exit(attempt == '1')"
+    )
+    line = ["--id", "followed", "--retries", "1", "--", sys.executable, "-c", code]
+    cluster.run("job", "submit", *line)
+    (launch,) = [each["launch"] for each in cluster.json("job", "list") if each["id"] == "followed"]
+    eventually(lambda: "begun 1" in page.get(f"/logs?launch={launch}").words, what="its output")
+    with (
+        page.live(f"/logs?launch={launch}") as news,
+        page.live(f"/logs?launch={launch}&q=AFTER") as found,
+    ):
+        assert any("begun 1 &lt;i&gt;" in text for name, text in news if name == "live_log")
+        with open(gate, "w") as writer:
+            writer.write("opened\n")
+            writer.flush()
+            assert any("after opened 1" in text for name, text in news if name == "more_log")
+            first = next(text for name, text in found if "after opened" in text)
+            assert "begun" not in first
+        assert any("begun 2" in text for _, text in news)
+        with open(gate, "w") as writer:
+            writer.write("again\n")
+        assert any("after again 2" in text for _, text in news)
+        assert any("has ended" in text for name, text in news if name == "live_log_state")
+    assert "after again 2" in page.get("/jobs/followed").words

@@ -73,13 +73,14 @@ def news(
     follow: bool,
     until: Callable[[], float | None] | None = None,
     bytes_max: int = CHUNK_BYTES,
+    start: int = 0,
 ) -> Iterator[tuple[list[str], list[str]]]:
     """As `lines`, as it comes: (lines that are finished, rows that still change).
 
     `until`: the time (of `time.monotonic`) from which on only what is there is read, None: there is
-    no such time yet. `bytes_max`: of one answer.
+    no such time yet. `bytes_max`: of one answer. `start`: where the first line begins.
     """
-    offset, rows = 0, output_rows.Rows()
+    offset, rows = start, output_rows.Rows()
     while True:
         lost: exceptions.TroupeError | None = None
         try:
@@ -157,9 +158,11 @@ class Follower:
     of what is taken more slowly than it is written lies in the files of the workers.
     """
 
-    def __init__(self, session: Any, sources: Sequence[Source]) -> None:
+    def __init__(self, session: Any, sources: Sequence[Source], starts: Sequence[int] = ()) -> None:
+        """`starts`: where the first line of each stream begins; none given: at its beginning."""
         self._session = session
         self._sources = list(sources)
+        self._starts = list(starts) or [0] * len(self._sources)
         self._bytes_max = max(
             CHUNK_BYTES_LEAST, min(CHUNK_BYTES, HELD_BYTES_MAX // max(1, len(sources)))
         )
@@ -245,6 +248,7 @@ class Follower:
                 follow=True,
                 until=lambda: self._until,
                 bytes_max=self._bytes_max,
+                start=self._starts[number],
             ):
                 if not self._put(number, (source.label, source.target["stderr"], finished, bars)):
                     return

@@ -13,9 +13,19 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from troupe import exceptions
-from troupe._dashboard import _access, _render
+from troupe._cluster.logs import Source
+from troupe._dashboard import _access, _follow, _render
 from troupe._dashboard._live import Streams
-from troupe._dashboard._pages import LIVE, PAGES, QUERY_CHARS_MAX, Asked, Page, Pages
+from troupe._dashboard._pages import (
+    LIVE,
+    LOGS,
+    PAGES,
+    QUERY_CHARS_MAX,
+    Asked,
+    Page,
+    Pages,
+    sources_of,
+)
 from troupe._dashboard._views import NotThereError, one
 
 _NO_ACTIONS = (
@@ -27,7 +37,8 @@ _NO_ACTIONS = (
 def make_app(pages: Pages, streams: Streams, *, may_act: bool) -> Starlette:
     """Return the app, without what lets people in (`_access.Access`)."""
     routes: list[BaseRoute] = [_page_route(pages, each) for each in PAGES]
-    routes += [_live_route(pages, streams, each) for each in PAGES]
+    routes += [_live_route(pages, streams, each) for each in PAGES if each is not LOGS]
+    routes.append(_log_route(pages, streams))
     for noun in ("jobs", "launches"):
         routes.append(_stop_route(pages, noun, may_act=may_act))
     routes.append(Mount("/assets", StaticFiles(directory=_render.FOLDER / "assets")))
@@ -68,6 +79,29 @@ def _live_route(pages: Pages, streams: Streams, page: Page) -> Route:
         return streams.respond(request, render)
 
     return Route(f"{LIVE}{page.path}", follow, methods=["GET"])
+
+
+def _log_route(pages: Pages, streams: Streams) -> Route:
+    async def follow(request: Request) -> Response:
+        asked = asked_of(request)
+
+        def find() -> list[Source]:
+            try:
+                return sources_of(pages.reader, asked.query)[0]
+            except NotThereError:
+                return []
+
+        return streams.respond_with(
+            _follow.follow(
+                streams,
+                pages.reader,
+                find,
+                asked.query.get("q", ""),
+                lambda: streams.is_valid(asked.session),
+            )
+        )
+
+    return Route(f"{LIVE}{LOGS.path}", follow, methods=["GET"])
 
 
 def _stop_route(pages: Pages, noun: str, *, may_act: bool) -> Route:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -28,7 +29,7 @@ class Streams:
 
     def __init__(self, feed: ChangeFeed, is_valid: Callable[[PageSession], bool]) -> None:
         self._feed = feed
-        self._is_valid = is_valid
+        self.is_valid = is_valid
         self.open_count = 0
 
     def respond(self, request: Request, render: Callable[[], Mapping[str, str]]) -> Response:
@@ -38,6 +39,10 @@ class Streams:
         """
         session = request.scope["state"]["session"]
         return self.respond_with(self._fragments(session, render))
+
+    def watch(self) -> AbstractContextManager[asyncio.Event]:
+        """Give an event that is set at each change, until the end of the block."""
+        return self._feed.watch()
 
     def respond_with(self, texts: AsyncIterator[str]) -> Response:
         """Answer with a stream of events as texts; 503 where there are too many streams."""
@@ -59,7 +64,7 @@ class Streams:
         told: dict[str, str] = {}
         said_s = time.monotonic()
         with self._feed.watch() as changed:
-            while self._is_valid(session):
+            while self.is_valid(session):
                 changed.clear()
                 found = await run_in_threadpool(render)
                 news = {name: text for name, text in found.items() if told.get(name) != text}
@@ -71,7 +76,7 @@ class Streams:
                     yield ": still here\n\n"  # finds out whether the reader is
                     said_s = time.monotonic()
                 await asyncio.sleep(GAP_S)
-                await _at_most(changed.wait(), TICK_S)
+                await at_most(changed.wait(), TICK_S)
 
 
 def event(name: str, text: str) -> str:
@@ -80,7 +85,8 @@ def event(name: str, text: str) -> str:
     return f"event: {name}\n{lines}\n"
 
 
-async def _at_most(wait: Awaitable[object], seconds: float) -> None:
+async def at_most(wait: Awaitable[object], seconds: float) -> None:
+    """Wait for `wait`, and no longer than `seconds`."""
     try:
         await asyncio.wait_for(wait, seconds)
     except TimeoutError:

@@ -63,7 +63,8 @@ def tail(reader: ClusterReader, sources: list[_logs.Source], search: str = "") -
                 lines = deque(found, LINES_MAX)
                 whole = len(lines) < LINES_MAX
             else:
-                lines, whole = _last(session, source)
+                end = last(session, source)
+                lines, whole = end.lines, end.is_whole
         except (exceptions.TroupeError, OSError) as error:
             failed.append(str(error))
             continue
@@ -91,26 +92,46 @@ def _matching(session: Any, source: _logs.Source, search: str) -> Iterable[str]:
     )
 
 
-def _last(session: Any, source: _logs.Source) -> tuple[deque[str], bool]:
-    """Return the lines at the end of a stream, and True if they are all that it has."""
+@dataclass(frozen=True)
+class StreamEnd:
+    """The last lines of one stream.
+
+    `is_whole`: they are all that it has. `next`: where the line begins that is not finished yet,
+    which is not among them if it was asked so.
+    """
+
+    lines: deque[str]
+    is_whole: bool
+    next: int
+
+
+def last(session: Any, source: _logs.Source, *, finished_only: bool = False) -> StreamEnd:
+    """Return the end of a stream. Blocks.
+
+    Raises TroupeError where its node does not answer.
+    """
     link = workers.link(session, source.node)
     offset = _offset_of_tail(link, source)
     rows = output_rows.Rows()
     lines: deque[str] = deque(maxlen=LINES_MAX)
     is_first, left = True, 2 * TAIL_BYTES  # it may grow meanwhile
+    following = offset
     while left > 0:
         start, chunk, data = _read(link, source, offset, TAIL_BYTES)
         if chunk["dropped_bytes"] and is_first:
-            is_first, offset = False, start
+            is_first, offset, following = False, start, start
         if not data:
             break
+        if b"\n" in data:
+            following = chunk["next"] - (len(data) - data.rindex(b"\n") - 1)
         if is_first and offset:  # the line before may be cut
             data = data.partition(b"\n")[2] or data
         is_first = False
         lines.extend(rows.feed(data))
         offset, left = chunk["next"], left - len(data)
-    lines.extend(rows.feed(b"", ended=True))
-    return lines, offset <= TAIL_BYTES
+    if not finished_only:
+        lines.extend(rows.feed(b"", ended=True))
+    return StreamEnd(lines, offset <= TAIL_BYTES, following)
 
 
 def _offset_of_tail(link: workers.Link, source: _logs.Source) -> int:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment
 from markupsafe import Markup
 
+from troupe._cluster import logs as _sources
 from troupe._dashboard import _logs, _render, _views
 from troupe._dashboard._access import PageSession
 from troupe._dashboard._reader import ClusterReader
@@ -27,6 +28,7 @@ NAVIGATION = (
     ("/events", "Events"),
 )
 QUERY_CHARS_MAX = 200
+LISTED_MAX = 50
 LIVE = "/live"
 """In front of the path of a page: its changes, as server-sent events."""
 
@@ -57,30 +59,45 @@ def _job(reader: ClusterReader, query: Mapping[str, str], identity: str) -> dict
     return {**found, "log": _logs.tail(reader, _logs.sources_of_launch(info, 0))}
 
 
-def _log(reader: ClusterReader, query: Mapping[str, str]) -> dict[str, Any]:
-    """`/logs`: whose there are; of one of them the last lines, or those that have a word."""
+def sources_of(
+    reader: ClusterReader, query: Mapping[str, str]
+) -> tuple[list[_sources.Source], str, int]:
+    """Return the streams that a query asks for, a title for them, and how many ranks there are.
+
+    Raises:
+        NotThereError: nothing has the id that was asked for.
+    """
     launch, actor = query.get("launch", ""), query.get("actor", "")
-    rank = int(text) if (text := query.get("rank", "")).isdecimal() and len(text) < 9 else None
-    sources, title, ranks = [], "", 0
     if launch:
         info = _views.one(reader.launches(), "launch", launch)
-        sources = _logs.sources_of_launch(info, rank)
-        ranks = info["ranks"]
         title = f"launch {info['launch'][:8]} {info['name']}"
-    elif actor:
+        return _logs.sources_of_launch(info, _rank(query)), title, info["ranks"]
+    if actor:
         found = _views.one(reader.actors(), "actor_id", actor)
-        sources = _logs.sources_of_actor(found)
         title = f"actor {found['actor_id'][:8]} of {found['class_name']}"
+        return _logs.sources_of_actor(found), title, 0
+    return [], "", 0
+
+
+def _rank(query: Mapping[str, str]) -> int | None:
+    given = query.get("rank", "")
+    return int(given) if given.isdecimal() and len(given) < 9 else None
+
+
+def _log(reader: ClusterReader, query: Mapping[str, str]) -> dict[str, Any]:
+    """`/logs`: whose there are; of one of them the last lines, or those that have a word."""
+    sources, title, ranks = sources_of(reader, query)
     return {
         "of": title,
-        "rank": rank,
+        "rank": _rank(query),
         "ranks": ranks,
         "ranks_max": _logs.RANKS_MAX,
         "log": _logs.tail(reader, sources, query.get("q", "")) if title else None,
-        "launches": [] if title else [describe(x) for x in reader.launches()[:50]],
+        "launches": [] if title else [describe(each) for each in reader.launches()[:LISTED_MAX]],
     }
 
 
+LOGS = Page("/logs", "logs.html", _log)
 PAGES = (
     Page("/", "overview.html", _views.overview),
     Page("/nodes", "nodes.html", _views.nodes),
@@ -91,7 +108,7 @@ PAGES = (
     Page("/jobs", "jobs.html", _views.jobs),
     Page("/jobs/{id}", "job.html", _job),
     Page("/queue", "queue.html", _views.queue),
-    Page("/logs", "logs.html", _log),
+    LOGS,
     Page("/events", "events.html", _views.events),
 )
 

@@ -65,5 +65,19 @@
     banner.replaceChildren(text);
   }
 
+  // A log that is followed stays at its end, unless somebody has scrolled up, and keeps its last lines.
+  const LINES_MAX = 5000;
+  let isAtEnd = true;
+  document.addEventListener("htmx:sseBeforeMessage", () => {
+    const log = document.getElementById("log_lines");
+    isAtEnd = log && log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  });
+  document.addEventListener("htmx:sseMessage", () => {
+    const log = document.getElementById("log_lines");
+    if (!log || !isAtEnd) { return; }
+    while (log.childElementCount > LINES_MAX) { log.firstElementChild.remove(); }
+    log.scrollTop = log.scrollHeight;
+  });
+
   htmx.createEventSource = (url) => new LiveSource(url);
 })();
