@@ -1,7 +1,7 @@
 """Trains a classifier of handwritten digits with PyTorch DDP on two ranks, from a dataset of
 Parquet files.
 
-    python examples/dataset_ddp.py                               # on an embedded cluster of this machine
+    python examples/dataset_ddp.py  # on an embedded cluster of this machine
     TROUPE_ADDRESS=10.0.0.1:6400 python examples/dataset_ddp.py    # on a cluster whose nodes see the folder of the files
 
 The digits are written as Parquet once, scaled as they are read, and dealt to the ranks: each has

@@ -1,6 +1,6 @@
 """Trains a classifier of handwritten digits with PyTorch DDP on four ranks.
 
-    python examples/digits_ddp.py                              # on an embedded cluster of this machine
+    python examples/digits_ddp.py  # on an embedded cluster of this machine
     TROUPE_ADDRESS=10.0.0.1:6400 python examples/digits_ddp.py   # on a cluster
 
 Every rank loads the data that scikit-learn ships inside the function, trains on its own share, and

@@ -36,7 +36,7 @@ print(seen)                                                                     
 print(sorted(ray.get(list(ray.util.as_completed([ray.put(i) for i in range(25)], yield_obj_refs=True)))) == list(range(25)))      # True
 for wrong in ({"chunk_size": 0}, {"num_returns": 2}):
     try: list(ray.util.as_completed([ray.put(1)], **wrong))
-    except ValueError: print("ValueError")                                              # ValueError ValueError
+    except ValueError: print("ValueError")  # ValueError ValueError
 """,
     "map_unordered": """
 @ray.remote
@@ -97,11 +97,11 @@ for wrong in (lambda: Counter(""), lambda: counter.inc(-1), lambda: counter.inc(
               lambda: Histogram("h", boundaries=[])):
     try: wrong()
     except ValueError: print("ValueError", end=" ")
-print()                                                                                 # ValueError ValueError ValueError ValueError ValueError
+print()  # ValueError ValueError ValueError ValueError ValueError
 for wrong in (lambda: Counter("c", tag_keys="a"), lambda: gauge.set("x"), lambda: counter.inc(tags={"path": 1})):
     try: wrong()
     except TypeError: print("TypeError", end=" ")
-print()                                                                                 # TypeError TypeError TypeError
+print()  # TypeError TypeError TypeError
 @ray.remote
 class Actor:
     def __init__(self, counter): self.counter = counter
@@ -109,7 +109,7 @@ class Actor:
         from troupe.util.metrics import collected
         self.counter.inc()
         return [(each["value"], each["tags"]) for each in collected()]
-print(ray.get(Actor.remote(counter).count.remote()))                                    # [(1.0, {'path': '/'})]
+print(ray.get(Actor.remote(counter).count.remote()))  # [(1.0, {'path': '/'})]
 """,
     "timeline": """
 import json, os, tempfile
@@ -132,7 +132,7 @@ class Actor:
         return context.actor_id.hex() == context.get_actor_id(), context.task_id.hex() == context.get_task_id(), isinstance(context.actor_id, ray.ActorID)
 context = ray.get_runtime_context()
 actor = Actor.remote()
-print(ray.get(actor.ids.remote()))                                                      # (True, True, True)
+print(ray.get(actor.ids.remote()))  # (True, True, True)
 print(context.node_id.hex() == context.get_node_id(), context.job_id.hex() == context.get_job_id(), context.actor_id, context.worker_id.hex() == context.get_worker_id())     # True True None True
 ref = ray.put(1)
 print(isinstance(ref, ray.ObjectID), ray.NodeID.from_hex(context.get_node_id()) == context.node_id, ray.ActorID.nil().is_nil(), ray.ActorID.from_random().is_nil())   # True True True False
@@ -145,7 +145,7 @@ print(type(pickle.loads(pickle.dumps(context.node_id))).__name__, ray.ActorID is
 ids = ray.get_runtime_context().get_accelerator_ids()
 print(sorted(ids), set(map(tuple, ids.values())))                                       # ['FURIOSA', 'GPU', 'HPU', 'MBLT', 'NPU', 'RBLN', 'TPU', 'TTNPU', 'neuron_cores'] {()}
 from ray.util.accelerators import NVIDIA_A100, AMD_INSTINCT_MI210
-print(NVIDIA_A100, AMD_INSTINCT_MI210)                                                  # A100 AMD-Instinct-MI210
+print(NVIDIA_A100, AMD_INSTINCT_MI210)  # A100 AMD-Instinct-MI210
 """,
     "resources": """
 import os
@@ -173,13 +173,13 @@ from ray.util.queue import Queue
 queue = Queue()
 queue.put(1)
 actor = queue.actor
-print(ray.get(actor.empty.remote()), ray.get(actor.full.remote()))                      # False False
+print(ray.get(actor.empty.remote()), ray.get(actor.full.remote()))  # False False
 queue.shutdown(); queue.shutdown()
 print(queue.actor)                                                                      # None
 for call in (lambda: ray.get(actor.empty.remote()), queue.qsize, lambda: queue.put(2), lambda: queue.get_nowait()):
     try: call()
     except ray.exceptions.RayActorError: print("RayActorError", end=" ")
-print()                                                                                 # RayActorError RayActorError RayActorError RayActorError
+print()  # RayActorError RayActorError RayActorError RayActorError
 forced = Queue(maxsize=1)
 forced.put(1)
 print(ray.get(forced.actor.full.remote()))                                              # True
@@ -195,7 +195,7 @@ group = create_collective_group([a, b], backend="gloo")
 for again in ([a, b], [b, c]):
     try: create_collective_group(again, backend="gloo", name="again")
     except RuntimeError as error: print("is in" in str(error), end=" ")
-print(len(get_collective_groups([a])))                                                  # True True 1
+print(len(get_collective_groups([a])))  # True True 1
 destroy_collective_group(group)
 other = create_collective_group([b, c], backend="gloo")
 print(other.get_rank(c))                                                                # 1
@@ -203,7 +203,7 @@ destroy_collective_group(other)
 """,
     "log_once": """
 from ray.util.debug import log_once, reset_log_once, disable_log_once_globally
-print(log_once("a"), log_once("a"), log_once("b"))                                      # True False True
+print(log_once("a"), log_once("a"), log_once("b"))  # True False True
 reset_log_once("a"); print(log_once("a"), ray.util.log_once("b"))                       # True False
 reset_log_once(); disable_log_once_globally(); print(log_once("a"))                     # False
 """,

@@ -38,7 +38,7 @@ class Other:
     def call(self): return ray.get(self.methods[0].remote(100))
 counter = Counter.remote()
 print(ray.get(calls.remote(counter.add, 5, named={"add": counter.add})))                # (5, 6)
-print(ray.get(calls.remote(counter.two, named={"add": counter.add})))                   # ([1, 2], 7)
+print(ray.get(calls.remote(counter.two, named={"add": counter.add})))  # ([1, 2], 7)
 print(ray.get(calls.remote(counter.add.options(name="x"), named={"add": ray.get(ray.put(counter.add))})))        # (8, 9)
 other = Other.remote()
 ray.get(other.keep.remote([counter.add]))
@@ -68,7 +68,7 @@ async def main():
     except KeyError as error:
         print(isinstance(error, ray.exceptions.RayTaskError))                           # True
     done, pending = await asyncio.wait([gate.passed.remote().as_future() for _ in range(3)])
-    print(sorted(each.result() for each in done), len(pending))                         # [7, 7, 7] 0
+    print(sorted(each.result() for each in done), len(pending))  # [7, 7, 7] 0
 asyncio.run(main())
 loop = asyncio.new_event_loop()
 asyncio.set_event_loop(loop)
@@ -102,7 +102,7 @@ class A: pass
 function, cls = ray.remote(num_gpus=1.5)(f), ray.remote(num_gpus=2.5)(A)
 print(raised(function.remote), raised(function.remote), raised(cls.remote))             # ('ValueError', True) ('ValueError', True) ('ValueError', True)
 print(raised(ray.remote(f).options(num_gpus=1.5).remote), raised(ray.remote(A).options(num_gpus=1.5).remote))      # ('ValueError', True) ('ValueError', True)
-print(raised(lambda: ray.remote(num_gpus=-1)(f)))                                       # ('ValueError', True)
+print(raised(lambda: ray.remote(num_gpus=-1)(f)))  # ('ValueError', True)
 print(raised(lambda: ray.remote(num_gpus=-1)(A)), raised(lambda: ray.remote(A).options(num_gpus=-1)))              # ('ValueError', True) ('ValueError', True)
 print(raised(lambda: ray.remote(num_cpus="1")(A)), raised(lambda: ray.remote(f).options(num_gpus="1")))            # ('TypeError', True) ('TypeError', True)
 print(raised(lambda: ray.remote(resources={"GPU": 1.5})(A)), raised(lambda: ray.remote(A).options(resources={"GPU": 1.5})))      # ('ValueError', True) ('ValueError', True)
@@ -120,7 +120,7 @@ class Given:
     def __init__(self, array): self.array = array
     def size(self): return self.array.size
 print(raised(f.remote, "The remote function __main__.f is too large", "`large`"))       # ('ValueError', True)
-print(raised(Actor.remote, "The actor Actor is too large", "`large`"))                  # ('ValueError', True)
+print(raised(Actor.remote, "The actor Actor is too large", "`large`"))  # ('ValueError', True)
 print(ray.get(Given.remote(np.zeros(12_510_000, dtype=np.uint64)).size.remote()))       # 12510000
 """,
     "where twice": """
@@ -154,7 +154,7 @@ def view():
 @ray.remote(num_cpus=0)
 class Actor:
     def view(self): return view()
-print(view())                                                                           # (['job_id', 'namespace', 'node_id'], None, True, True)
+print(view())  # (['job_id', 'namespace', 'node_id'], None, True, True)
 print(ray.get(ray.remote(view).remote()))                                               # (['job_id', 'namespace', 'node_id', 'task_id'], None, True, False)
 print(ray.get(Actor.remote().view.remote()))                                            # (['actor_id', 'job_id', 'namespace', 'node_id', 'task_id'], '', False, False)
 print(ray.get(Actor.options(name="a").remote().view.remote())[1])                       # a
@@ -175,9 +175,9 @@ V100 = constants.RESOURCE_CONSTRAINT_PREFIX + NVIDIA_TESLA_V100
 ray.init(num_cpus=1, num_gpus=4, resources={V100: 1})
 @ray.remote(num_gpus=1, accelerator_type=NVIDIA_TESLA_V100)
 def train(): return 1
-print(V100, ray.get(train.remote()), ray.cluster_resources()[V100])                     # accelerator_type:V100 1 1.0
+print(V100, ray.get(train.remote()), ray.cluster_resources()[V100])  # accelerator_type:V100 1 1.0
 print(ray.get(train.options(accelerator_type=None, resources={V100: 0.001}).remote()))  # 1
-print(ray.wait([train.options(accelerator_type=NVIDIA_TESLA_P100).remote()], timeout=0.5)[0])       # []
+print(ray.wait([train.options(accelerator_type=NVIDIA_TESLA_P100).remote()], timeout=0.5)[0])  # []
 """,
     "nodes": """
 from ray.cluster_utils import Cluster

@@ -54,17 +54,17 @@ def begun(name):
 
 plain = Fragile.options(name="plain").remote(gate)
 retried = Fragile.options(name="retried", max_task_retries=-1).remote(gate)
-print(ray.get([plain.answer.remote(), retried.answer.remote()]))                         # ['answer', 'answer']
+print(ray.get([plain.answer.remote(), retried.answer.remote()]))  # ['answer', 'answer']
 restarting(plain); restarting(retried)
 while refused(plain.answer.remote) != (False, True): pass                                # the first may have met the end of the process
 print([refused(plain.answer.remote) for _ in range(3)] == [(False, True)] * 3)          # True
-print(refused(plain.answer.options(retry_exceptions=True).remote))                      # (False, True)
-print(refused(lambda: next(plain.some.options(num_returns="streaming").remote())))      # (False, True)
-print(ray.get(elsewhere.remote("plain"), timeout=60))                                    # (False, True)
+print(refused(plain.answer.options(retry_exceptions=True).remote))  # (False, True)
+print(refused(lambda: next(plain.some.options(num_returns="streaming").remote())))  # (False, True)
+print(ray.get(elsewhere.remote("plain"), timeout=60))  # (False, True)
 waiting = [plain.answer.options(max_task_retries=-1).remote(), retried.answer.remote(), *ray.get(begun.remote("retried"))]
 print(ray.wait(waiting, timeout=0)[0])                                                  # []
 open(gate, "w").close()
-print(ray.get(waiting, timeout=60))                                                      # ['answer', 'answer', 'answer']
+print(ray.get(waiting, timeout=60))  # ['answer', 'answer', 'answer']
 print(ray.get(plain.answer.remote(), timeout=60))                                        # answer
 """
 

@@ -3,7 +3,7 @@
 door.connect()                   # a raw connection, from an address of its own, so that others are not counted with it
 door.enter(files)                # the same, beyond the TLS handshake where there is one
 ended(peer, 20)                  # what it was told until the other side ended it; fails after 20 s
-authority.issue(...)             # a certificate of the cluster's own authority, by the command `openssl`
+authority.issue(...)  # a certificate of the cluster's own authority, by the command `openssl`
 """
 
 from __future__ import annotations

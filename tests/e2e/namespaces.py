@@ -4,7 +4,7 @@ bridge.
     with Hosts("head", "a", "b") as hosts:
         hosts["a"].run([...])                      # a command on that host
         hosts.cut("a", "b")                        # nothing passes between them, either way
-        hosts.cut_one_way("a", "b")                # what a sends to b is lost; what b sends still arrives
+        hosts.cut_one_way("a", "b")  # what a sends to b is lost; what b sends still arrives
         hosts.isolate("a")                         # its cable is pulled
         hosts.heal()
 

@@ -115,7 +115,7 @@ counter = Counter.remote()
 print(troupe.get(counter.add.remote()), flush=True)
 sys.stdin.readline()
 print(troupe.get(counter.add.remote(), timeout=60), flush=True)
-other = Counter.remote()                                       # its address comes by a push of the new head
+other = Counter.remote()  # its address comes by a push of the new head
 print(troupe.get(other.add.remote(), timeout=60), flush=True)
 """
 

@@ -125,9 +125,9 @@ class Counter:
 counter = Counter.options(name="counter").remote()
 print(troupe.get(counter.add.remote()), flush=True)
 sys.stdin.readline()
-print(troupe.get(counter.add.remote()), flush=True)            # the same process: its state is there
+print(troupe.get(counter.add.remote()), flush=True)  # the same process: its state is there
 print(troupe.get(troupe.get_actor("counter").add.remote()), flush=True)
-other = Counter.remote()                                        # its address comes by a push of the new head
+other = Counter.remote()  # its address comes by a push of the new head
 print(troupe.get(other.add.remote(), timeout=30), flush=True)
 group = placement_group([{{"CPU": 1}}])
 print(group.wait(30), flush=True)

@@ -2,7 +2,7 @@
 there.
 
 import troupe as ray
-ray.actor.exit_actor()                         # in a method: this actor ends when the method is over
+ray.actor.exit_actor()  # in a method: this actor ends when the method is over
 isinstance(handle, ray.actor.ActorHandle)
 """
 

@@ -4,7 +4,7 @@ likes.
     with dag.InputNode() as inp:
         graph = dag.MultiOutputNode([model.step.bind(inp), other.step.bind(inp)])
     troupe.get(graph.execute(batch))               # refs, of ordinary calls
-    compiled = graph.experimental_compile()        # Ray's compiled graphs: the same calls, checked once
+    compiled = graph.experimental_compile()  # Ray's compiled graphs: the same calls, checked once
     troupe.get(compiled.execute(batch))
 
 `bind` is of remote functions, actor classes (an actor for each execution) and methods of handles;

@@ -27,7 +27,7 @@ class TBXLoggerCallback(LoggerCallback):
     without tensorboardX (`pip install 'troupe[tune]'`). As Ray's
     `ray.tune.logger.TBXLoggerCallback`.
 
-        RunConfig(callbacks=[TBXLoggerCallback()])       # tensorboard --logdir ~/troupe_results/NAME
+        RunConfig(callbacks=[TBXLoggerCallback()])  # tensorboard --logdir ~/troupe_results/NAME
     """
 
     def __init__(self) -> None:

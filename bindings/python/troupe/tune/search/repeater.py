@@ -31,7 +31,7 @@ class Repeater(WrappingSearcher):
     0 to repeat - 1. A scheduler that stops trials early makes the averages mean little. Raises
     TypeError or ValueError.
 
-        TuneConfig(search_alg=Repeater(OptunaSearch(), repeat=3), num_samples=30)     # 10 suggestions
+        TuneConfig(search_alg=Repeater(OptunaSearch(), repeat=3), num_samples=30)  # 10 suggestions
     """
 
     def __init__(self, searcher: Searcher, repeat: int = 1, set_index: bool = True) -> None:
