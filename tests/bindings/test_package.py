@@ -655,3 +655,16 @@ def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None
             changed = text[:place] + ("a" if text[place] != "a" else "b") + text[place + 1 :]
             assert node_start.cluster_of_sound_token(changed) is None
     assert node_start.cluster_of_sound_token("") is None
+
+
+def test_the_stub_of_the_extension_says_what_the_extension_offers() -> None:
+    """What checkers read of `troupe._native` is what scripts/native_stub.py makes of this build."""
+    root = Path(__file__).parents[2]
+    made = run(f"""
+import sys
+sys.path.insert(0, {str(root / "scripts")!r})
+import native_stub
+print(native_stub.made(), end="")
+""")
+    stub = root / "bindings/python/troupe/_native.pyi"
+    assert made == stub.read_text(), "write it anew: python scripts/native_stub.py"
