@@ -101,23 +101,17 @@ def test_each_name_of_the_table_is_found_and_is_what_pickles_name(name: str) -> 
 
 def test_values_arrive_as_they_were() -> None:
     traits = method_options.Traits.of_class(Counter, {"max_task_retries": 3})
-    options = _options._options(
+    options = _options.checked(
         "distributed",
-        gpus=None,
-        processes=2,
-        gpu_type=None,
-        cpus_per_rank=0.5,
-        memory=None,
-        remote=True,
-        max_attempts=2,
-        timeout=None,
-        runtime_env=None,
-        inherit_env=["A"],
-        name=None,
-        strategy="PACK",
-        priority=1,
-        stop_grace=3,
-        exit_grace=60.0,
+        {
+            "processes": 2,
+            "cpus_per_rank": 0.5,
+            "remote": True,
+            "max_attempts": 2,
+            "inherit_env": ["A"],
+            "priority": 1,
+            "stop_grace": 3,
+        },
     )
     for value in (
         traits,

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import troupe
-from troupe import launch
+from troupe import _native as native, launch
 from troupe._actors import method_options, options as actor_options
 from troupe._tasks import options as task_options
 from troupe._tasks.options import check, placing
-from troupe.launch._function import OF_ONE_LAUNCH
+from troupe._typed import option
+from troupe.launch import _submit
+from troupe.launch._options import table as launches
 
 
 def plain() -> None:
@@ -200,32 +203,63 @@ def test_editors_see_the_options_that_there_are() -> None:
     """Those of tasks and calls stand without `num_returns`, on which the result's type depends."""
     tasks, methods = task_options.option_names(), method_options.option_names()
     actors = actor_options.option_names()
-    launches = defaults_of(launch.distributed)
     assert set(seen_by_editors("TaskOptions")) == tasks - {"num_returns"}
     assert set(seen_by_editors("ActorOptions")) == actors
     assert set(seen_by_editors("RemoteOptions")) == (tasks | actors) - {"num_returns"}
     assert set(seen_by_editors("MethodOptions")) == methods - {"num_returns"}
-    assert set(seen_by_editors("CommandOptions")) == {*launches, *OF_ONE_LAUNCH}
-    assert set(seen_by_editors("ChangedLaunchOptions")) == {
-        *launches,
-        *defaults_of(launch.ray_launch),
-        *OF_ONE_LAUNCH,
-    }
 
 
 @pytest.mark.parametrize(
     "seen, decorator",
-    [("LaunchOptions", launch.distributed), ("DriverOptions", launch.ray_launch)],
+    [
+        (launches.DistributedOptions, launch.distributed),
+        (launches.DriverOptions, launch.ray_launch),
+    ],
 )
-def test_defaults_of_launches_are_of_the_types_that_editors_see(
-    seen: str, decorator: Callable[..., Any]
+def test_the_table_of_launches_is_what_their_decorators_take_and_say(
+    seen: type, decorator: Callable[..., Any]
 ) -> None:
-    types, defaults = seen_by_editors(seen), defaults_of(decorator)
-    assert set(types) == set(defaults)
-    kinds = {type(None): "None", bool: "bool", int: "int", float: "float", tuple: "Iterable"}
-    for name, default in defaults.items():
-        assert default is not inspect.Parameter.empty, f"{name} has no default"
-        fit = (repr(default), "str") if isinstance(default, str) else (kinds[type(default)],)
-        if isinstance(default, int) and not isinstance(default, bool):
-            fit += ("float",)
-        assert any(kind in types[name] for kind in fit), f"{name}={default!r}: {types[name]}"
+    parameters = list(inspect.signature(decorator).parameters.values())[1:]
+    table, types = option.table_of(seen), option.types_of(seen)
+    assert [each.name for each in parameters] == list(table)
+    said = (decorator.__doc__ or "").partition("Args:\n")[2]
+    for each in parameters:
+        assert each.annotation == types[each.name]
+        assert each.default == table[each.name].default
+        if each.default is None:
+            assert type(None) in get_args(each.annotation), f"{each.name} may not be None"
+        assert f"    {each.name}: " in said
+    decorated = decorator(processes=2)(lambda: None)._options
+    for name, about in launches.ALL.items():
+        if name in table and hasattr(decorated, name) and name != "gpus":
+            assert getattr(decorated, name) == about.check(name, about.default)
+
+
+def test_each_option_of_a_message_has_its_field_and_reaches_it() -> None:
+    kinds = {name for name, each in launches.ALL.items() if each.wire}
+    assert {"exit_grace", "timeout", "on_rank_death", "priority", "detach"} <= kinds
+
+    @launch.distributed(processes=3, exit_grace=2.5, timeout=1.25, on_rank_death="shrink")
+    def train() -> None: ...
+
+    spec = _submit.spec_of(train._options, "train", {"travelled": [], "env": []})
+    assert (spec["exit_grace_ms"], spec["timeout_ms"], spec["hang_ms"]) == (2500, 1250, 0)
+    assert (spec["on_rank_death"], spec["ranks_min"], spec["reform_ms"]) == ("shrink", 1, 300_000)
+    native.encode_message("SubmitLaunch", {"spec": spec, "request": "0" * 32})
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"exit_grace": -1}, "exit_grace must be 0 to 86400 seconds, not -1"),
+        ({"processes": 0}, "processes must be a whole number of at least 1, not 0"),
+        ({"gpus": 1}, "takes exactly one of gpus= and processes=, both given"),
+        ({"proceses": 3}, "has no proceses=: it takes gpus, processes"),
+        ({"gpu_type": "A10"}, "gpu_type= goes with gpus="),
+        ({"inherit_env": "A"}, "inherit_env must be a list of names, not a text"),
+        ({"api": "ray"}, "@distributed has no api=: "),
+    ],
+)
+def test_a_wrong_option_of_a_launch_is_said(given: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        launch.distributed(**{"processes": 2, **given})

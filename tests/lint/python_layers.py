@@ -32,6 +32,7 @@ ROOTS = (
     "_strategies",
     "_tracebacks",
     "_typed",
+    "_typed.option",
     "_visible",
     "_waiting",
     "_wire",

@@ -1,5 +1,6 @@
-"""Options by name and type, as checkers and editors read them: of launches, tasks, actors and their
-methods.
+"""Options of tasks, actors and their methods by name and type, as checkers and editors read them.
+
+Those of launches are in launch/_options/table.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,64 +14,12 @@ from troupe._strategies import (
 )
 
 Infeasible = Literal["refuse", "wait"]
-Layout = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
 SchedulingStrategy = (
     Literal["DEFAULT", "SPREAD"]
     | PlacementGroupSchedulingStrategy
     | NodeAffinitySchedulingStrategy
     | NodeLabelSchedulingStrategy
 )
-
-class _SharedOptions(TypedDict, total=False):
-    """Options that all launches have."""
-
-    gpus: int | None
-    processes: int | None
-    gpu_type: str | None
-    cpus_per_rank: float
-    memory: float | str | None
-    remote: bool
-    max_attempts: int
-    timeout: float | None
-    runtime_env: Mapping[str, Any] | None
-    inherit_env: Iterable[str]
-    name: str | None
-    strategy: Layout
-    priority: int
-    label_selector: Mapping[str, str] | None
-    within: str | None
-    near: str | None
-    stop_grace: float
-    exit_grace: float
-    quiet: bool
-    infeasible: Infeasible | None
-    preimport: Iterable[str]
-    tracking: bool | None
-    backend: Literal["troupe"] | None
-
-class DriverOptions(_SharedOptions, total=False):
-    """Options of `@ray_launch`."""
-
-    api: Literal["troupe", "ray"] | None
-
-class LaunchOptions(_SharedOptions, total=False):
-    """Options of `@distributed`."""
-
-    on_rank_death: Literal["fail", "shrink", "replace"]
-    min_processes: int | None
-    reform_timeout: float
-    hang_timeout: float | None
-
-class CommandOptions(LaunchOptions, total=False):
-    """Options of `submit_command`."""
-
-    detach: bool
-    idempotency_key: str
-
-class ChangedLaunchOptions(CommandOptions, total=False):
-    """Options of `f.options()`, of a function of either decorator."""
-
-    api: Literal["troupe", "ray"] | None
 
 class _PlacedOptions(TypedDict, total=False):
     num_cpus: float | None

@@ -39,20 +39,14 @@ from troupe.launch import (
 
 _RUNS_ANY = {"allow_interspersed_args": False}
 _OWN: dict[str, Any] = {
+    **dict.fromkeys(_options.LAUNCH_FLAGS),
     "ranks": None,
-    "cpus_per_rank": None,
     "no_gpus": False,
-    "gpu_type": None,
-    "name": None,
     "variables": {},
     "excludes": (),
     "requirements": (),
     "requirements_file": None,
     "fresh": False,
-    "on_rank_death": "fail",
-    "min_processes": None,
-    "reform_timeout": 300.0,
-    "hang_timeout": None,
     "local_rank_argument": False,
     "detach": False,
     "idempotency_key": None,
@@ -280,22 +274,21 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
         ]
     asked = {
         "gpus" if gpus else "processes": ranks,
-        "cpus_per_rank": 1.0 if given["cpus_per_rank"] is None else given["cpus_per_rank"],
-        "gpu_type": given["gpu_type"],
         "max_attempts": given["max_restarts"] + 1,
-        "name": given["name"],
         "runtime_env": runtime_env,
         "detach": given["detach"],
         "idempotency_key": given["idempotency_key"],
         "quiet": given["quiet"],
         "remote": True,
-        "on_rank_death": given["on_rank_death"],
-        "min_processes": given["min_processes"],
         "stop_grace": _stop_grace(given),
-        "reform_timeout": given["reform_timeout"],
-        "hang_timeout": given["hang_timeout"],
     }
-    return replace(_function.options_of("troupe submit", asked), door=given["door"])
+    flags = {name: given[name] for name in _options.LAUNCH_FLAGS if given[name] is not None}
+    try:
+        return replace(
+            _function.options_of("troupe submit", {**asked, **flags}), door=given["door"]
+        )
+    except (TypeError, ValueError) as error:  # of two that do not go together
+        raise click.UsageError(str(error)) from None
 
 
 def _stop_grace(given: dict[str, Any]) -> float:

@@ -4,12 +4,14 @@ PET_* too, and Troupe's own."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, get_args
 
 import click
 
+from troupe._typed import option
 from troupe.cli import _common, _torchrun_words as words
+from troupe.launch._options import table as launches
 
 UNUSED = (
     "rdzv_backend",
@@ -27,6 +29,8 @@ UNUSED = (
 )
 """Options of torchrun about how its agents find and watch each other, which the head and the
 workers do here, and its own plugins."""
+LAUNCH_FLAGS = tuple(name for name, each in launches.ALL.items() if each.flag)
+"""Options of launches that are flags by the table's word alone."""
 _ADDRESSES = ("node_rank", "master_addr", "rdzv_endpoint")
 _END = "\0--"
 
@@ -71,7 +75,7 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
     """torchrun's options."""
     for name in reversed(UNUSED):
         command = _torchrun("--" + name.replace("_", "-"), hidden=True)(command)
-    for option in reversed(
+    for each in reversed(
         (
             _torchrun(
                 "--standalone",
@@ -183,14 +187,54 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
         )
     ):
-        command = option(command)
+        command = each(command)
     return command
+
+
+def of_launches(names: Iterable[str]) -> list[Callable[..., Any]]:
+    """Return the flags of these options of launches: None where they are not given."""
+    types = option.types_of(launches.ChangedLaunchOptions)
+    return [_flag(name, types[name], launches.ALL[name]) for name in names]
+
+
+def _flag(name: str, kind: Any, about: option.Option) -> Callable[..., Any]:
+    choices = option.choices_of(kind)
+    numbers = {"int": click.INT, "float": click.FLOAT}
+    help_text = about.doc.partition(". ")[0].rstrip(".").replace("`", "")
+    return click.option(
+        "--" + name.replace("_", "-"),
+        type=click.Choice(choices) if choices else numbers.get(_first_type(kind), click.STRING),
+        metavar=None if choices else about.flag,
+        callback=_checked_as(name, about),
+        help=f"{help_text}.  [default: {about.unsaid or f'{about.default}'}]",
+    )
+
+
+def _checked_as(name: str, about: option.Option) -> Callable[..., Any]:
+    """Return a callback that gives a flag's value as it is, once the option's check has passed."""
+
+    def callback(_: click.Context, __: click.Parameter, value: Any) -> Any:
+        try:
+            if value is not None:
+                about.check(name, value)
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error)) from None
+        return value
+
+    return callback
+
+
+def _first_type(kind: Any) -> str:
+    """Return the name of the type, of a union its first one's that is no None."""
+    kinds = [each for each in (get_args(kind) or (kind,)) if each is not type(None)]
+    return "str" if str in kinds else str(kinds[0].__name__)
 
 
 def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
     """Those that only `troupe submit` has."""
-    for option in reversed(
+    for each in reversed(
         (
+            *of_launches(LAUNCH_FLAGS),
             click.option(
                 "--ranks",
                 type=click.IntRange(1),
@@ -199,21 +243,9 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--nproc-per-node.",
             ),
             click.option(
-                "--cpus-per-rank",
-                type=click.FloatRange(0),
-                metavar="N",
-                help="CPUs that each rank is to have.  [default: 1]",
-            ),
-            click.option(
                 "--no-gpus",
                 is_flag=True,
                 help="Ranks without a GPU.  [default: one each, where nodes have some]",
-            ),
-            click.option(
-                "--gpu-type", metavar="TYPE", help="Which GPUs, as the nodes' labels name them."
-            ),
-            click.option(
-                "--name", metavar="NAME", help="Name of the launch.  [default: the program's]"
             ),
             click.option(
                 "--env",
@@ -252,36 +284,6 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
                 "loaded.",
             ),
             click.option(
-                "--on-rank-death",
-                type=click.Choice(["fail", "shrink", "replace"]),
-                default="fail",
-                show_default=True,
-                help="Whether the others go "
-                "on when a rank dies, without it or with another process in its place, by "
-                "troupe.train.attempts() of the program.",
-            ),
-            click.option(
-                "--min-processes",
-                type=click.IntRange(1),
-                metavar="N",
-                help="With shrink and replace, while so many have not died.  [default: 1]",
-            ),
-            click.option(
-                "--reform-timeout",
-                type=float,
-                metavar="SECONDS",
-                default=300.0,
-                show_default=True,
-                help="From a death until all have come to the next group.",
-            ),
-            click.option(
-                "--hang-timeout",
-                type=float,
-                metavar="SECONDS",
-                help="A rank that has kept others waiting in a collective for so long is ended.  "
-                "[default: it is only warned of]",
-            ),
-            click.option(
                 "--local-rank-argument",
                 is_flag=True,
                 help="The program gets --local_rank=R as its first argument.",
@@ -314,7 +316,7 @@ def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
         )
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 

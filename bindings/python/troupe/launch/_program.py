@@ -18,7 +18,7 @@ from troupe.launch._handle import LaunchHandle
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from troupe._typed.options import CommandOptions
+    from troupe.launch._options.table import CommandOptions
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _checks, _job, _strategies, exceptions
+from troupe import _checks, _job, exceptions
 from troupe._cluster import infeasible, resources, session as _session, status_lines
 from troupe._code import capture, environment, main_import, runtime_env, travelled
 from troupe._identity import new_id, short
 from troupe._tracking import begin
+from troupe._typed import option as _option
 from troupe.launch import _context, _hints, _over_ray
 from troupe.launch._handle import LaunchHandle, handle_of_known
+from troupe.launch._options import table as _launches
 
 INLINE_BYTES_MAX = 64 << 10
 _MEANS_TROUPE: dict[str | None, str | bool] = {
@@ -116,7 +118,6 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         "function_name": name,
         "mode": options.mode,
         "ranks": options.ranks,
-        "gpu_type": options.gpu_type,
         "per_rank": resources.to_wire(
             {
                 "CPU": options.cpus_per_rank,
@@ -124,19 +125,9 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
                 "memory": options.memory,
             }
         ),
-        "strategy": _strategies.BY_NAME[options.strategy],
-        "attempts_max": options.max_attempts,
-        "priority": options.priority,
         "where": options.where,
-        "timeout_ms": round((options.timeout or 0) * 1000),
-        "detached": options.detach,
-        "stop_grace_ms": round(options.stop_grace * 1000),
-        "exit_grace_ms": round(options.exit_grace * 1000),
         "environment": travels,
-        "on_rank_death": options.on_rank_death,
-        "ranks_min": options.min_processes or 1,
-        "reform_ms": round(options.reform_timeout * 1000),
-        "hang_ms": round((options.hang_timeout or 0) * 1000),
+        **_option.message_of(_launches.ALL, options),
     }
     travels["travelled"] += [travelled.of_door(options.door), *travelled.of_about(options.about)]
     if options.ranks_per_node:

@@ -1,0 +1,155 @@
+"""One table for the options of a kind of thing: a TypedDict whose annotations say all of each.
+
+    class LaunchOptions(TypedDict, total=False):
+        exit_grace: Annotated[float, Option(60.0, "Seconds that ...", _grace, wire="exit_grace_ms")]
+
+Checkers and editors read the names and types; the signature, the `Args:` of the docstring, the
+checks, the fields of the message and the flags of the command line are made of the rest. Pure.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _as_given(name: str, value: Any) -> Any:
+    return value
+
+
+def _as_held(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said of one option besides its name and type.
+
+    Attributes:
+        default: its value where it is not given.
+        doc: sentences; the first is the help of its flag.
+        check: makes of its name and what is given what is held, or raises TypeError or ValueError.
+        wire: the field of the message that carries it; "": none does by itself.
+        sent: makes of what is held the field's value.
+        flag: how the command line's help calls its value, or "" where it has no flag.
+        unsaid: what the command line's help says of the default, where it is not the value.
+    """
+
+    default: Any
+    doc: str
+    check: Callable[[str, Any], Any] = _as_given
+    wire: str = ""
+    sent: Callable[[Any], Any] = _as_held
+    flag: str = ""
+    unsaid: str = ""
+
+
+def table_of(*kinds: type) -> dict[str, Option]:
+    """Return the options of these TypedDicts by name, in the order in which they stand there.
+
+    Raises:
+        TypeError: one is annotated without an Option.
+    """
+    table = {}
+    for kind in kinds:
+        for name, annotation in kind.__annotations__.items():
+            found = [each for each in _arguments(annotation)[1:] if isinstance(each, Option)]
+            if len(found) != 1:
+                raise TypeError(f"{kind.__name__}.{name} needs one Option in its annotation")
+            table[name] = found[0]
+    return table
+
+
+def types_of(*kinds: type) -> dict[str, Any]:
+    """Return the types of these TypedDicts' options by name."""
+    return {
+        name: _arguments(annotation)[0]
+        for kind in kinds
+        for name, annotation in kind.__annotations__.items()
+    }
+
+
+def _arguments(annotation: Any) -> tuple[Any, ...]:
+    """Return the type and what Annotated says beside it."""
+    return (annotation.__origin__, *getattr(annotation, "__metadata__", ()))
+
+
+def complete(table: Mapping[str, Option], given: Mapping[str, Any], called: str) -> dict[str, Any]:
+    """Return a value for each option, as given or the default.
+
+    Raises:
+        TypeError: one is given that the table does not have; `called` is what it was given to.
+    """
+    for name in given:
+        if name not in table:
+            raise TypeError(
+                f"{called} got an unexpected keyword argument {name!r}; it takes {', '.join(table)}"
+            )
+    return {name: given.get(name, each.default) for name, each in table.items()}
+
+
+def held(table: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options' checks make of their values. Raises what a check raises."""
+    return {name: each.check(name, values[name]) for name, each in table.items()}
+
+
+def message_of(table: Mapping[str, Option], options: object) -> dict[str, Any]:
+    """Return the message's fields of the options that one carries; `options` has what is held."""
+    return {
+        each.wire: each.sent(getattr(options, name)) for name, each in table.items() if each.wire
+    }
+
+
+def documented(*kinds: type, first: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives a function the options as its signature and `Args:`.
+
+    Args:
+        kinds: the TypedDicts that have the options, which the function takes by name.
+        first: the name of its positional argument, which may be left out.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        types = types_of(*kinds)
+        parameters = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=types[name]
+            )
+            for name, each in table_of(*kinds).items()
+        ]
+        one = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
+        function.__signature__ = inspect.Signature([one, *parameters])  # type: ignore[attr-defined]
+        text = inspect.cleandoc(function.__doc__ or "")
+        function.__doc__ = f"{text}\n\n{arguments_text(table_of(*kinds))}"
+        return function
+
+    return decorate
+
+
+def arguments_text(table: Mapping[str, Option], columns: int = 100) -> str:
+    """Return the `Args:` of a docstring, with each default.
+
+    >>> print(arguments_text({"quiet": Option(False, "No status lines.")}))
+    Args:
+        quiet: No status lines. Default: False.
+    """
+    lines = ["Args:"]
+    for name, each in table.items():
+        text = f"{name}: {each.doc} Default: {each.default!r}."
+        lines += wrap(text, columns, initial_indent=" " * 4, subsequent_indent=" " * 8)
+    return "\n".join(lines)
+
+
+def choices_of(kind: Any) -> tuple[str, ...]:
+    """Return the texts that a Literal type allows, also one of `Literal[...] | None`.
+
+    >>> from typing import Literal
+    >>> choices_of(Literal["fail", "shrink"] | None), choices_of(float)
+    (('fail', 'shrink'), ())
+    """
+    parts: Iterable[Any] = (kind, *get_args(kind))
+    return tuple(text for part in parts if get_origin(part) is Literal for text in get_args(part))
