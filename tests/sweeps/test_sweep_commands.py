@@ -307,14 +307,18 @@ def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     try:
         assert server.stdout is not None
-        link = server.stdout.readline().split()[2]
-        address, _, token = link.partition("?login=")
+        link = server.stdout.readline().strip()
+        address, _, token = link.partition("login?token=")
         assert address.startswith("http://127.0.0.1:") and len(token) > 40
         assert token not in Path(f"/proc/{server.pid}/cmdline").read_text()
         studies = f"{address}api/studies/0?after=0"
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(studies, timeout=TIMEOUT_S)
         browser.open(link, timeout=TIMEOUT_S).close()
+        with browser.open(address, timeout=TIMEOUT_S) as answer:
+            assert answer.url == f"{address}sweeps/seen"
+            page = answer.read().decode()
+        assert "optuna" in page and page.count("running") >= 3
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(link, timeout=TIMEOUT_S)
 
@@ -333,6 +337,17 @@ def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_
             lambda: trials() == [("Complete", ["1"]), ("Complete", ["3"]), ("Fail", ["2"])],
             what="the end there",
         )
+        with browser.open(f"{address}sweeps/seen", timeout=TIMEOUT_S) as answer:
+            page = answer.read().decode()
+        assert "Best so far" in page and "<polyline" in page and "s-finished" in page
+        with browser.open(f"{address}sweeps", timeout=TIMEOUT_S) as answer:
+            assert 'href="/sweeps/seen"' in answer.read().decode()
+        for path in ("sweeps/none", "nodes", "sweeps/..%2f..%2fetc"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                browser.open(f"{address}{path}", timeout=TIMEOUT_S)
+        wrong = urllib.request.Request(f"{address}api/studies", data=b"{}", method="POST")
+        with pytest.raises(urllib.error.HTTPError, match="405"):  # it is only looked at
+            browser.open(wrong, timeout=TIMEOUT_S)
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait(TIMEOUT_S) == 130

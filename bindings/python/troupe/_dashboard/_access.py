@@ -24,6 +24,7 @@ SESSION_S = 12 * 3600.0
 SESSIONS_MAX = 16
 BODY_BYTES_MAX = 16 << 10
 LOGIN, WELCOME = "/login", "/welcome"
+_FAVICON = "/favicon.ico"
 CSRF_FIELD = "csrf"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 CONTENT_POLICY = (
@@ -44,6 +45,7 @@ _HEADERS = {
 # redirect. It does with a navigation that this page starts.
 _WELCOME_PAGE = (
     '<!doctype html><html lang="en"><title>Troupe</title>'
+    '<link rel="icon" href="/assets/icon.svg">'
     '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on</a></p></html>\n'
 )
 _NO_SESSION = (
@@ -123,6 +125,8 @@ class Access:
             return self._log_in(scope)
         if scope["path"] == WELCOME and method in _READS:
             return HTMLResponse(_WELCOME_PAGE)
+        if scope["path"] == _FAVICON:
+            return Response(status_code=204)  # which browsers ask for on pages that name no icon
         session = self._session_of(headers)
         if session is None:
             return _refuse(403, _NO_SESSION)

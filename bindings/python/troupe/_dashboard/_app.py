@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -14,18 +14,20 @@ from starlette.staticfiles import StaticFiles
 
 from troupe import exceptions
 from troupe._cluster.logs import Source
-from troupe._dashboard import _access, _follow, _render
+from troupe._dashboard import _access, _follow, _optuna, _render
 from troupe._dashboard._live import Streams
 from troupe._dashboard._pages import (
+    CLUSTER_PAGES,
     LIVE,
     LOGS,
-    PAGES,
     QUERY_CHARS_MAX,
     Asked,
     Page,
     Pages,
     sources_of,
+    sweep_pages,
 )
+from troupe._dashboard._sweeps import SweepReader
 from troupe._dashboard._views import NotThereError, one
 
 _NO_ACTIONS = (
@@ -34,13 +36,33 @@ _NO_ACTIONS = (
 )
 
 
-def make_app(pages: Pages, streams: Streams, *, may_act: bool) -> Starlette:
-    """Return the app, without what lets people in (`_access.Access`)."""
-    routes: list[BaseRoute] = [_page_route(pages, each) for each in PAGES]
-    routes += [_live_route(pages, streams, each) for each in PAGES if each is not LOGS]
-    routes.append(_log_route(pages, streams))
-    for noun in ("jobs", "launches"):
-        routes.append(_stop_route(pages, noun, may_act=may_act))
+def make_app(
+    pages: Pages,
+    streams: Streams,
+    sweeps: SweepReader,
+    *,
+    may_act: bool = False,
+    has_cluster: bool = True,
+    sweep: str = "",
+) -> Starlette:
+    """Return the app, without what lets people in (`_access.Access`).
+
+    `sweep`: the sweep that the first page shows where there is no cluster.
+    """
+    has_optuna = _optuna.is_installed()
+    shown = (
+        *(CLUSTER_PAGES if has_cluster else ()),
+        *sweep_pages(sweeps, has_optuna=has_optuna),
+    )
+    routes: list[BaseRoute] = [_page_route(pages, each) for each in shown]
+    routes += [_live_route(pages, streams, each) for each in shown if each is not LOGS]
+    if has_cluster:
+        routes.append(_log_route(pages, streams))
+        routes += [_stop_route(pages, each, may_act=may_act) for each in ("jobs", "launches")]
+    else:
+        routes.append(Route("/", lambda _: RedirectResponse(f"/sweeps/{quote(sweep)}", 303)))
+    if has_optuna:
+        routes += _optuna.OptunaPages(sweeps, sweep).routes()
     routes.append(Mount("/assets", StaticFiles(directory=_render.FOLDER / "assets")))
 
     def not_found(request: Request, error: Exception) -> Response:

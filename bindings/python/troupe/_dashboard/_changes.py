@@ -75,7 +75,7 @@ class ChangeFeed:
     """Wakes those who look when a list has changed. The head's stream is read by a thread, which
     runs while somebody watches."""
 
-    def __init__(self, reader: ClusterReader, token: StreamToken | None) -> None:
+    def __init__(self, reader: ClusterReader | None, token: StreamToken | None) -> None:
         self._reader = reader
         self._token = token
         self._lock = threading.Lock()
@@ -165,6 +165,7 @@ class ChangeFeed:
 
     def _open(self) -> http.client.HTTPConnection:
         """Return a connection that has made sure that it is to the cluster's own head."""
+        assert self._reader is not None
         session = self._reader.session()
         welcome = session.control.welcome
         context = ssl.create_default_context(cadata=welcome["ca_certificate"].decode())
@@ -198,7 +199,8 @@ class ChangeFeed:
             self._token.refused()
 
     def _changed(self, names: Iterable[str]) -> None:
-        self._reader.forget(each for name in names for each in _LISTS.get(name, ()))
+        if self._reader is not None:
+            self._reader.forget(each for name in names for each in _LISTS.get(name, ()))
         with self._lock:
             watchers = list(self._watchers.items())
         for changed, loop in watchers:

@@ -12,9 +12,10 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from troupe._cluster import logs as _sources
-from troupe._dashboard import _logs, _render, _views
+from troupe._dashboard import _charts, _logs, _render, _views
 from troupe._dashboard._access import PageSession
 from troupe._dashboard._reader import ClusterReader
+from troupe._dashboard._sweeps import SweepReader
 from troupe.launch._handle import describe
 
 _SECRET = re.compile("TOKEN|KEY|SECRET|PASSWORD", re.IGNORECASE)
@@ -27,6 +28,7 @@ NAVIGATION = (
     ("/logs", "Logs"),
     ("/events", "Events"),
 )
+SWEEPS = ("/sweeps", "Sweeps")
 QUERY_CHARS_MAX = 200
 LISTED_MAX = 50
 LIVE = "/live"
@@ -98,7 +100,7 @@ def _log(reader: ClusterReader, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 LOGS = Page("/logs", "logs.html", _log)
-PAGES = (
+CLUSTER_PAGES = (
     Page("/", "overview.html", _views.overview),
     Page("/nodes", "nodes.html", _views.nodes),
     Page("/nodes/{id}", "node.html", _views.node),
@@ -113,15 +115,36 @@ PAGES = (
 )
 
 
-class Pages:
-    """Renders pages of one cluster."""
+def sweep_pages(sweeps: SweepReader, *, has_optuna: bool) -> tuple[Page, ...]:
+    """Return the pages of a storage folder's sweeps, which ask no cluster."""
 
-    def __init__(self, reader: ClusterReader, *, may_act: bool) -> None:
-        self.reader = reader
+    def listed(reader: ClusterReader | None, query: Mapping[str, str]) -> dict[str, Any]:
+        return sweeps.list_page(query)
+
+    def one(
+        reader: ClusterReader | None, query: Mapping[str, str], identity: str
+    ) -> dict[str, Any]:
+        found = sweeps.page(query, identity)
+        return {**found, "charts": _charts, "has_optuna": has_optuna}
+
+    return (Page("/sweeps", "sweeps.html", listed), Page("/sweeps/{id}", "sweep.html", one))
+
+
+class Pages:
+    """Renders pages of one cluster, and of sweeps; without a reader, of sweeps alone."""
+
+    def __init__(self, reader: ClusterReader | None, *, may_act: bool) -> None:
+        self._reader = reader
         self._may_act = may_act
         self._templates: Environment = _render.environment()
         self._templates.filters["secret"] = _secret
         self._templates.globals["p"] = self._templates.get_template("parts.html").module
+
+    @property
+    def reader(self) -> ClusterReader:
+        """Return what the pages of the cluster read; there is one wherever such a page is."""
+        assert self._reader is not None
+        return self._reader
 
     def whole(self, page: Page, asked: Asked) -> str:
         """Return the page as a document. Blocks.
@@ -146,7 +169,7 @@ class Pages:
 
     def _context(self, page: Page, asked: Asked) -> dict[str, Any]:
         identity = () if asked.identity is None else (asked.identity,)
-        shown = page.view(self.reader, asked.query, *identity)
+        shown = page.view(self._reader, asked.query, *identity)
         search = f"?{urlencode(asked.query)}" if asked.query else ""
         return {
             **self._frame(asked.path, asked.query),
@@ -157,7 +180,8 @@ class Pages:
 
     def _frame(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         """Return what every page shows, as it is after the page's own lists were read."""
-        status = self.reader.status()
+        reader = self._reader
+        status = reader.status() if reader is not None else {"cluster_id": "", "address": ""}
 
         def link(start: int) -> str:
             return f"{path}?{urlencode({**query, 'from': start})}"
@@ -170,7 +194,7 @@ class Pages:
             return Markup(' aria-current="page"') if is_here else Markup()
 
         return {
-            "navigation": NAVIGATION,
+            "navigation": (*(NAVIGATION if reader is not None else ()), SWEEPS),
             "query": query,
             "link": link,
             "with_class": with_class,
@@ -178,7 +202,7 @@ class Pages:
             "may_act": self._may_act,
             "cluster_id": status["cluster_id"],
             "address": status["address"],
-            "outage": self.reader.outage(),
+            "outage": reader.outage() if reader is not None else None,
             "live_path": "",
         }
 

@@ -224,8 +224,10 @@ def retry_failed(
     help="On 127.0.0.1; 0: one that is free.",
 )
 def dashboard(name: str, storage: str | None, port: int) -> None:
-    """Serve optuna-dashboard for a sweep, as it is now and as it goes on, on this host alone, until
-    Ctrl-C."""
-    from troupe.cli import _sweep_dashboard
+    """Serve the page of a sweep, as it is now and as it goes on, on this host alone, until Ctrl-C.
 
-    _sweep_dashboard.serve(_folder(name, storage), port)
+    It is a page of `troupe dashboard`, and needs no cluster.
+    """
+    from troupe.cli.operation import _dashboard
+
+    _dashboard.serve_sweep(_folder(name, storage), port)

@@ -14,6 +14,8 @@ import click
 from troupe.cli import _common
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
@@ -65,6 +67,11 @@ INSTALL = "'troupe[dashboard]'"
     help="A name under which browsers may ask for the page, any number of times.  "
     "[default: --listen, and the names of loopback there]",
 )
+@click.option(
+    "--storage",
+    metavar="DIR",
+    help="The folder that sweeps' folders are in.  [default: ~/troupe_results]",
+)
 @_common.cluster_options
 def dashboard(
     port: int,
@@ -73,13 +80,14 @@ def dashboard(
     certificate: str | None,
     key: str | None,
     host_names: tuple[str, ...],
+    storage: str | None,
     address: str | None,
     token_file: str | None,
     cluster: str | None,
     as_json: bool,
 ) -> None:
     """Serve a page that shows the cluster, until Ctrl-C: nodes, launches, jobs, actors, the queue,
-    logs and events.
+    sweeps, logs and events.
 
     Prints an address that works once, in one browser, for one minute; Enter prints another one. The
     page asks the head as an observer. The browser talks to this command alone.
@@ -87,7 +95,7 @@ def dashboard(
     _check(listen, certificate, key)
     check_installed("troupe dashboard")
     from troupe._cluster import connect, node_start
-    from troupe._dashboard import _app, _changes, _live, _pages, _reader, _server
+    from troupe._dashboard import _app, _changes, _live, _pages, _reader, _server, _sweeps
 
     choice = _common.which_cluster(address, cluster)
 
@@ -107,13 +115,34 @@ def dashboard(
 
     def app_of(access: Access) -> Starlette:
         pages = _pages.Pages(reader, may_act=allow_actions)
-        return _app.make_app(pages, _live.Streams(feed, access.is_valid), may_act=allow_actions)
+        streams = _live.Streams(feed, access.is_valid)
+        return _app.make_app(pages, streams, _sweeps.SweepReader(storage), may_act=allow_actions)
 
     try:
         serve(app_of, place, host_names, as_json=as_json)
     finally:
         feed.close()
         reader.close()
+
+
+def serve_sweep(folder: Path, port: int) -> None:
+    """Serve the pages of the sweeps that lie beside one, without a cluster, until Ctrl-C; the first
+    page is that of the sweep."""
+    check_installed("troupe sweep dashboard")
+    from troupe._dashboard import _app, _changes, _live, _pages, _server, _sweeps
+
+    feed = _changes.ChangeFeed(None, None)
+
+    def app_of(access: Access) -> Starlette:
+        return _app.make_app(
+            _pages.Pages(None, may_act=False),
+            _live.Streams(feed, access.is_valid),
+            _sweeps.SweepReader(str(folder.parent)),
+            has_cluster=False,
+            sweep=folder.name,
+        )
+
+    serve(app_of, _server.Place(port=port))
 
 
 def check_installed(what: str) -> None:
@@ -155,7 +184,7 @@ def serve(
 
     Raises a usage error where the port cannot be had, or the certificate cannot be read.
     """
-    from troupe._dashboard import _access, _server
+    from troupe._dashboard import _access, _optuna, _server
 
     try:
         listening = _server.listen(place)
@@ -172,6 +201,7 @@ def serve(
             names=names,
             cookie=f"troupe_{port}",  # browsers keep one jar for all ports of a host
             is_secure=place.is_secure,
+            content_policies=_optuna.policy_of,
         )
         try:
             server = _server.make_server(access, place)
