@@ -1,4 +1,4 @@
-"""Pictures of a sweep, as coordinates for templates: best value so far, parallel coordinates. Pure."""
+"""Pictures of a sweep, as coordinates for templates. Pure."""
 
 from __future__ import annotations
 

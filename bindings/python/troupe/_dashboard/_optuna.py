@@ -1,5 +1,5 @@
-"""optuna-dashboard over what a sweep's journal has. Nothing is unpickled, and nothing is changed: it
-is asked by GET alone."""
+"""optuna-dashboard over what a sweep's journal has. Nothing is unpickled or changed: it is asked by
+GET alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps of a storage folder, as the pages show them. Nothing is unpickled, and no cluster is asked."""
+"""Sweeps of a storage folder, as the pages show them: nothing is unpickled."""
 
 from __future__ import annotations
 
