@@ -142,11 +142,11 @@ def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Pa
     file.write_text("command: echo why >&2; exit 7\nenvironment: e\n")
     done = troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "--stream")
     assert done.returncode == 7 and "why" in done.stderr and "LaunchError" in done.stderr
-    file.write_text("command: x\ninputz: {}\n")
+    file.write_text("command: x\nenvironment: e\ninputz: {}\n")
     done = troupe_in(tmp_path, "azure", "job", "create", "-f", "job.yml")
     assert (
         done.returncode == 1
-        and "ValueError: job.yml:2:1: a command job has no 'inputz': did you mean 'inputs'?"
+        and "ValueError: job.yml:3:1: a command job has no 'inputz': did you mean 'inputs'?"
         in done.stderr
     )
     assert troupe_in(tmp_path, "azure", "job", "create", "-f", "none.yml").returncode == 2
@@ -157,7 +157,9 @@ def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Pa
 
 
 def test_ctrl_c_of_what_is_streamed_cancels_the_job(cluster_here: Home, tmp_path: Path) -> None:
-    (tmp_path / "job.yml").write_text("name: mine\ncommand: echo begins; exec sleep 1000\n")
+    (tmp_path / "job.yml").write_text(
+        "name: mine\ncommand: echo begins; exec sleep 1000\nenvironment: e\n"
+    )
     process = started_in(tmp_path, "azure", "job", "create", "-f", "job.yml", "--stream")
     assert process.stdout is not None and process.stdout.readline() == "[0] begins\n"
     process.send_signal(signal.SIGINT)

@@ -38,6 +38,7 @@ YAML = """
 command: python train.py --lr ${{inputs.lr}}
 code: src
 inputs: {lr: 1}
+environment: e
 environment_variables: {SAID: said}
 distribution: {type: ray, api: troupe}
 resources: {instance_count: 2}

@@ -233,7 +233,71 @@ WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "no YAML": ("command: [\n", ["2:1"], []),
     "a tab": ("command: x\ninputs:\n\ta: 1\n", ["3:1"], ["there is a tab"]),
     "a list": ("- command: x\n", ["1:1"], ["must be a mapping"]),
-    "nothing": ("", ["1:1"], ["a command job needs command"]),
+    "workers with mpi": (
+        JOB + "distribution: {type: mpi, worker_count: 2}\n",
+        ["3:27"],
+        ["a distribution of type mpi has no 'worker_count', which is of type tensorflow"],
+    ),
+    "processes of an instance with tensorflow": (
+        JOB + "distribution: {type: tensorflow, process_count_per_instance: 2}\n",
+        ["3:34"],
+        ["which is of type pytorch or mpi"],
+    ),
+    "an identity that is a text": (JOB + "identity: me\n", ["3:11"], ["must be a mapping"]),
+    "an identity's type": (
+        JOB + "identity: {type: user_idenity}\n",
+        ["3:18"],
+        ["did you mean 'user_identity'?"],
+    ),
+    "an identity's key": (
+        JOB + "identity: {type: user_identity, client_id: x}\n",
+        ["3:44"],
+        ["identity of type user_identity has no 'client_id'"],
+    ),
+    "an identity without a type": (JOB + "identity: {}\n", ["3:11"], ["identity needs type"]),
+    "services in places": (
+        JOB
+        + "services:\n  a: {type: ssh, nodes: some}\n  b: {type: vs_code, port: x}\n  c: ssh\n"
+        + "  d:\n  e: {type: tensor_board, ssh_public_keys: k}\n  f: {type: ssh, prot: 1}\n",
+        ["4:25", "5:28", "6:6", "7:5", "8:44", "9:18"],
+        ["nodes is 'some'", "services: c must be a mapping", "did you mean 'port'?"],
+    ),
+    "no environment": (
+        "command: echo hi\n",
+        ["1:1"],
+        ["a command job needs environment, as azureml:NAME@latest"],
+    ),
+    "an environment that is empty": (
+        "command: echo hi\nenvironment:\n",
+        ["2:13"],
+        ["needs environment"],
+    ),
+    "a sweep without an environment": (
+        SWEEP.replace(", environment: azureml:any@latest", ""),
+        ["2:8"],
+        ["trial needs environment"],
+    ),
+    "resources of wrong types": (
+        JOB + "resources:\n  docker_args: 3\n  locations: west\n  properties: [1]\n",
+        ["4:16", "5:14", "6:15"],
+        ["docker_args must be a list of strings", "locations must be a list of strings"],
+    ),
+    "a word for true or false": (
+        JOB + "is_deterministic: sometimes\n",
+        ["3:19"],
+        ["is_deterministic must be true or false, not 'sometimes'"],
+    ),
+    "an output's name that is a list": (
+        JOB + "outputs: {o: {type: uri_folder, name: [x]}}\n",
+        ["3:39"],
+        ["name must be a string"],
+    ),
+    "a policy's key": (
+        SWEEP + "early_termination: {type: bandit, slack: 0.1}\n",
+        ["8:35"],
+        ["a policy of type bandit has no 'slack'"],
+    ),
+    "nothing": ("", ["1:1", "1:1"], ["needs command: the line", "needs environment, as"]),
     "several": (
         "command: echo ${{inputs.x}}\nenvironment: azureml:any@latest\ninputs: {y: "
         "[1]}\nresources: {instance_count: two, shm_siz: 3}\ncompue: c\n",
@@ -329,6 +393,9 @@ RIGHT: dict[str, str] = {
     "${{outputs.the-out}}/x\nenvironment: azureml:any@latest\n"
     "inputs: {learning-rate: 0.1, other-one: {type: number, optional: true}}\noutputs: {the-out: "
     "}\n",
+    "services and identities": JOB
+    + "identity: {type: managed_identity, client_id: x}\nresources: {locations: [west]}\nservices: "
+    "{a: {type: ssh, nodes: all, ssh_public_keys: k}, b: {type: JupyterLab}, c: {port: 3}}\n",
     "a word that YAML takes for a boolean": JOB + "inputs: {b: on}\n",
     "variables of numbers": JOB + "environment_variables: {A: 3, B: true, C: x, D: null}\n",
     "sizes": JOB + "resources: {shm_size: 2g, docker_args: --ipc host}\n",

@@ -39,6 +39,16 @@ if TYPE_CHECKING:
     from troupe.azure._jobs.described import AmlCompute, Environment, Workspace
     from troupe.azure._jobs.job import Job
     from troupe.azure._jobs.operations import JobOperations
+    from troupe.azure._jobs.services import (
+        AmlTokenConfiguration,
+        JobService,
+        JupyterLabJobService,
+        ManagedIdentityConfiguration,
+        SshJobService,
+        TensorBoardJobService,
+        UserIdentityConfiguration,
+        VsCodeJobService,
+    )
     from troupe.azure._pipeline.dsl import CommandComponent, load_component
     from troupe.azure._pipeline.job import PipelineJob, PipelineJobSettings
     from troupe.azure._yaml.load import load_job
@@ -64,6 +74,14 @@ _WHERE = {
     "AmlCompute": "_jobs.described",
     "Model": "_entities",
     "Workspace": "_jobs.described",
+    "AmlTokenConfiguration": "_jobs.services",
+    "JobService": "_jobs.services",
+    "JupyterLabJobService": "_jobs.services",
+    "ManagedIdentityConfiguration": "_jobs.services",
+    "SshJobService": "_jobs.services",
+    "TensorBoardJobService": "_jobs.services",
+    "UserIdentityConfiguration": "_jobs.services",
+    "VsCodeJobService": "_jobs.services",
     "load_job": "_yaml.load",
     "CommandComponent": "_pipeline.dsl",
     "load_component": "_pipeline.dsl",
@@ -75,6 +93,7 @@ _WHERE = {
 
 __all__ = [
     "AmlCompute",
+    "AmlTokenConfiguration",
     "AssetTypes",
     "Command",
     "CommandComponent",
@@ -86,7 +105,10 @@ __all__ = [
     "Job",
     "JobOperations",
     "JobResourceConfiguration",
+    "JobService",
+    "JupyterLabJobService",
     "MLClient",
+    "ManagedIdentityConfiguration",
     "Model",
     "MpiDistribution",
     "Output",
@@ -96,7 +118,11 @@ __all__ = [
     "QueueSettings",
     "RayDistribution",
     "ResourceConfiguration",
+    "SshJobService",
+    "TensorBoardJobService",
     "TensorFlowDistribution",
+    "UserIdentityConfiguration",
+    "VsCodeJobService",
     "Workspace",
     "command",
     "dsl",

@@ -10,7 +10,8 @@ from typing import Any
 
 from troupe._code import field_checks, yaml_files
 from troupe.azure import _distributions, _entities, _expressions, _schema
-from troupe.azure._jobs.job import Described
+from troupe.azure._jobs.job import Described, plain
+from troupe.azure._jobs.services import STUDIO
 from troupe.azure._pipeline import bindings, building
 
 
@@ -92,20 +93,9 @@ class Command(Described):
         for name in _schema.COMMAND:
             if name not in ("resources", "limits", "queue_settings", "inputs", "outputs"):
                 setattr(self, name, fields.get(name))
-        self.inputs = _entities.Named(
-            {
-                name: _entities.input_of(name, value)
-                for name, value in _schema.mapping("inputs", fields.get("inputs")).items()
-            }
-        )
-        self.outputs = _entities.Named(
-            {
-                name: _entities.output_of(name, value)
-                for name, value in _schema.mapping("outputs", fields.get("outputs")).items()
-            }
-        )
-        self.distribution = _distributions.of(self.distribution)
-        self.check()
+        self.inputs = _entities.Named(_schema.mapping("inputs", fields.get("inputs")))
+        self.outputs = _entities.Named(_schema.mapping("outputs", fields.get("outputs")))
+        self.check()  # which makes of them what they mean
 
     def __repr__(self) -> str:
         name = self.name or self.display_name or "without a name"
@@ -371,6 +361,8 @@ class Command(Described):
                     each: about.to_dict() if hasattr(about, "to_dict") else about
                     for each, about in value.items()
                 }
+            elif name == "services":
+                value = {each: plain(about) for each, about in value.items() if each != STUDIO}
             elif hasattr(value, "to_dict"):
                 value = value.to_dict()
             if value not in (None, {}, ""):

@@ -219,10 +219,13 @@ def of(given: Any) -> Distribution | None:
     if "type" not in given:
         raise ValueError(f"distribution has no 'type': it is one of {', '.join(TYPES)}")
     kind = _schema.one_of("distribution: type", given["type"], TYPES)
-    return TYPES[kind](
-        **{
-            name: value
-            for name, value in _schema.mapping("distribution", given).items()
-            if name != "type"
-        }
-    )
+    fields = _schema.mapping("distribution", given)
+    fields.pop("type")
+    for name in fields.keys() - TYPES[kind].known.keys():
+        owners = [each.type for each in TYPES.values() if name in each.known]
+        if owners:
+            raise ValueError(
+                f"distribution: a distribution of type {kind} has no {name!r}, which is of type "
+                f"{' or '.join(owners)}"
+            )
+    return TYPES[kind](**fields)

@@ -127,6 +127,9 @@ class Output(Part):
             if mode is None
             else _schema.mode("an output's mode", mode, self.type, is_output=True)
         )
+        for each, value in (("description", description), ("name", name)):
+            if value is not None:
+                field_checks.text(f"an output's {each}", value)
         self.description, self.name, self.version = description, name, version
 
 
@@ -214,7 +217,12 @@ class JobResourceConfiguration(Part):
         self.instance_type = (
             None if instance_type is None else field_checks.text("instance_type", instance_type)
         )
-        self.locations, self.docker_args = locations, docker_args
+        self.locations = None if locations is None else _texts("locations", locations)
+        self.docker_args = (
+            docker_args
+            if docker_args is None or isinstance(docker_args, str)
+            else _texts("docker_args", docker_args)
+        )
         self.shm_size = None if shm_size is None else _schema.size("shm_size", shm_size)
         self.max_instance_count = (
             None
@@ -341,6 +349,12 @@ def literal(what: str, value: Any, about: Input) -> Any:
             f"{what} is {value!r}, which is none of {', '.join(map(repr, about.enum))}"
         )
     return value
+
+
+def _texts(what: str, given: Any) -> list[str]:
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise TypeError(f"{what} must be a list of strings, not {given!r}")
+    return list(given)
 
 
 def _path(what: str, path: Any) -> str | None:

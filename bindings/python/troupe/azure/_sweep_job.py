@@ -4,6 +4,7 @@ a sweep's engine. Pure."""
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -146,9 +147,11 @@ def policy_of(given: Any) -> Any:
         return given
     fields = dict(given) if isinstance(given, Mapping) else {"type": given}
     kind = _schema.one_of("early_termination_policy", fields.pop("type", None), POLICIES)
-    return getattr(early_termination, POLICIES[kind])(
-        **{name: value for name, value in fields.items() if value is not None}
+    policy = getattr(early_termination, POLICIES[kind])
+    given = _schema.mapping(
+        f"a policy of type {kind}", fields, inspect.signature(policy).parameters
     )
+    return policy(**{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ _DISTRIBUTIONS = (
 )
 _AZURE_ENTITIES = (
     "AmlCompute",
+    "AmlTokenConfiguration",
     "Command",
     "CommandComponent",
     "CommandJobLimits",
@@ -133,12 +134,19 @@ _AZURE_ENTITIES = (
     "Input",
     "Job",
     "JobResourceConfiguration",
+    "JobService",
+    "JupyterLabJobService",
+    "ManagedIdentityConfiguration",
     "Model",
     "Output",
     "PipelineJob",
     "PipelineJobSettings",
     "QueueSettings",
     "ResourceConfiguration",
+    "SshJobService",
+    "TensorBoardJobService",
+    "UserIdentityConfiguration",
+    "VsCodeJobService",
     "Workspace",
 )
 _AZURE_SWEEP = (
@@ -179,7 +187,10 @@ AZURE_ML = Package(
         "azure.ai.ml": dict.fromkeys(
             (
                 *_DISTRIBUTIONS,
+                "AmlTokenConfiguration",
                 "Input",
+                "ManagedIdentityConfiguration",
+                "UserIdentityConfiguration",
                 "MLClient",
                 "Output",
                 "command",

@@ -10,7 +10,11 @@ from troupe.azure import _schema
 from troupe.azure._entities import Part
 
 STUDIO = "Studio"
-SERVICE_TYPES = ("jupyter_lab", "ssh", "tensor_board", "vs_code")
+SERVICE_TYPES = (
+    *("jupyter_lab", "ssh", "tensor_board", "vs_code"),
+    *("jupyterlab", "tensorboard", "vscode", "custom"),
+)
+"""As scripts and files have them, in any case."""
 SERVICE = (
     "type",
     "endpoint",
@@ -23,9 +27,12 @@ SERVICE = (
     "ssh_public_keys",
 )
 """Keys of a service in a file."""
-IDENTITY_TYPES = ("user_identity", "managed_identity", "managed", "aml_token")
-IDENTITY = ("type", "client_id", "resource_id", "object_id", "msi_resource_id")
-"""Keys of an identity in a file."""
+IDENTITY_TYPES = (
+    *("user_identity", "managed_identity", "managed", "aml_token"),
+    *("useridentity", "managedidentity", "amltoken"),
+)
+IDENTITY = ("type", "client_id", "object_id", "msi_resource_id")
+"""Keys of an identity in a file; all but `type` are of a managed one."""
 
 
 class JobService(Part):
@@ -60,6 +67,12 @@ class JobService(Part):
         self.port = None if port is None else _schema.whole("port", port, least=0)
         self.properties = _schema.mapping("properties", properties) or None
         self.log_dir, self.ssh_public_keys = log_dir, ssh_public_keys
+        for name, value, owner in (
+            ("log_dir", log_dir, "tensorboard"),
+            ("ssh_public_keys", ssh_public_keys, "ssh"),
+        ):
+            if value is not None and self.type and self.type.replace("_", "") != owner:
+                raise ValueError(f"{name} is of a service of another type, not of {self.type}")
 
 
 class JupyterLabJobService(JobService):
@@ -116,10 +129,10 @@ class ManagedIdentityConfiguration(Part):
         self.object_id, self.principal_id = object_id, principal_id
 
 
-def check_service(given: Any) -> None:
+def check_service(what: str, given: Any) -> None:
     """Check a service of a job. Raises TypeError or ValueError."""
     if not isinstance(given, JobService):
-        JobService(**_schema.mapping("it", given, SERVICE))
+        JobService(**field_checks.mapping(what, given))
 
 
 def check_identity(given: Any) -> None:
@@ -129,5 +142,7 @@ def check_identity(given: Any) -> None:
     fields = field_checks.mapping("identity", given)
     if fields.get("type") is None:
         raise ValueError("identity needs type: user_identity, managed_identity or aml_token")
-    _schema.one_of("identity: type", fields["type"], IDENTITY_TYPES)
-    _schema.mapping("identity", fields, IDENTITY)
+    kind = _schema.one_of("identity: type", fields["type"], IDENTITY_TYPES)
+    names = IDENTITY if kind.startswith("managed") else ("type",)
+    for name, value in _schema.mapping(f"identity of type {kind}", fields, names).items():
+        field_checks.text(f"identity: {name}", value)

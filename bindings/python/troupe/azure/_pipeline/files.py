@@ -33,7 +33,7 @@ from troupe.azure._pipeline.job import (
     PipelineJobSettings,
     check_bindings,
 )
-from troupe.azure._yaml import checks, jobs, located
+from troupe.azure._yaml import checks, jobs, located, sweep_checks
 
 _STEP_KINDS = ("command", "sweep", "pipeline")
 _OF_COMPONENT = (
@@ -177,7 +177,7 @@ class _Reader:
         if kind == "command":
             plain = {key: value for key, value in fields.items() if key != "comment"}
             plain["outputs"] = plain_outputs(fields.get("outputs"))
-            checks.command_job(here.faults, plain)
+            checks.command_job(here.faults, plain, needs_environment=False)
             return self._made(
                 here,
                 before,
@@ -312,6 +312,7 @@ class _Reader:
                 at.faults,
                 {name: value for name, value in fields.items() if name != "version"},
                 what="a command component",
+                needs_environment=False,
             )
         else:
             made = self.pipeline(
@@ -348,7 +349,7 @@ class _Reader:
             with here.faults.at("trial"):
                 trial, fields = trial_with(trial, fields, base, here)
         plain = {key: value for key, value in fields.items() if key not in ("comment", "outputs")}
-        checks.sweep_job(here.faults, {**plain, "trial": trial})
+        sweep_checks.sweep_job(here.faults, {**plain, "trial": trial}, needs_environment=False)
         return self._made(
             here,
             before,

@@ -11,7 +11,8 @@ from typing import Any
 
 from troupe._code import field_checks
 from troupe._code.yaml_files import Recorder
-from troupe.azure import _distributions, _entities, _expressions, _schema, _sweep_job, _sweep_spaces
+from troupe.azure import _distributions, _entities, _expressions, _schema
+from troupe.azure._jobs import services
 from troupe.azure._yaml.located import add_located, check_known
 
 _KINDS = ("command", "sweep", "pipeline")
@@ -34,7 +35,6 @@ _ENVIRONMENT = (
     "$schema",
     "path",
 )
-_OBJECTIVE = ("goal", "primary_metric")
 _Place = tuple[str, ...]
 _Faults = Recorder
 
@@ -62,57 +62,21 @@ def fields_of_job(value: Any) -> dict[str, Any]:
     return {} if value is None else dict(value)
 
 
-def command_job(faults: _Faults, fields: Mapping[str, Any], *, what: str = "a command job") -> None:
+def command_job(
+    faults: _Faults,
+    fields: Mapping[str, Any],
+    *,
+    what: str = "a command job",
+    needs_environment: bool = True,
+) -> None:
     """Check a command job."""
     check_known(faults, (), fields, what, (*_schema.COMMAND, *_schema.OF_A_FILE))
     if fields.get("command") is None:
         faults.add(ValueError(f"{what} needs command: the line that a shell runs"))
+    if needs_environment:
+        need_environment(faults, (), what, fields)
     check_shared(faults, (), fields)
-    _job(faults, (), fields, fields.get("inputs"), ("inputs",), fields.get("outputs"), {})
-
-
-def sweep_job(faults: _Faults, fields: Mapping[str, Any]) -> None:
-    """Check a sweep of command jobs."""
-    check_known(faults, (), fields, "a sweep job", (*_schema.SWEEP, *_schema.OF_A_FILE))
-    for name in ("trial", "search_space", "objective"):
-        if not fields.get(name):
-            faults.add(ValueError(f"a sweep job needs {name}"))
-    check_shared(faults, (), fields)
-    trial, inputs = fields.get("trial"), fields.get("inputs")
-    space = fields.get("search_space")
-    if space and is_mapping(faults, ("search_space",), space):
-        for name, each in space.items():
-            with faults.at("search_space", name):
-                check_name("search_space", name)
-            _search_space(faults, name, each)
-    _sections(faults, fields, space)
-    if isinstance(trial, Mapping):
-        check_known(faults, ("trial",), trial, "trial", (*_schema.COMMAND, *_schema.OF_A_FILE))
-        if trial.get("command") is None:
-            faults.add(ValueError("trial needs command: the line that a shell runs"), "trial")
-        both = {
-            **(inputs if isinstance(inputs, Mapping) else {}),
-            **(trial["inputs"] if isinstance(trial.get("inputs"), Mapping) else {}),
-        }
-        _job(
-            faults,
-            ("trial",),
-            trial,
-            both if both or isinstance(inputs, Mapping) else inputs,
-            ("inputs",),
-            trial.get("outputs") or fields.get("outputs"),
-            space if isinstance(space, Mapping) else {},
-            resources=fields.get("resources"),
-        )
-    elif trial:
-        with faults.at("trial"):
-            field_checks.mapping("trial", trial)
-
-
-def parts_of_sweep(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the trial of a checked sweep, and all inputs."""
-    trial = dict(fields["trial"])
-    return trial, {**(fields.get("inputs") or {}), **(trial.get("inputs") or {})}
+    check_run(faults, (), fields, fields.get("inputs"), ("inputs",), fields.get("outputs"), {})
 
 
 def is_mapping(faults: _Faults, place: _Place, value: Any) -> bool:
@@ -155,7 +119,7 @@ def _text_value(what: str, value: Any) -> None:
         raise TypeError(f"{what} must be a string, not {value!r}")
 
 
-def _job(
+def check_run(
     faults: _Faults,
     place: _Place,
     fields: Mapping[str, Any],
@@ -191,11 +155,20 @@ def _job(
             kinds=_distributions.TYPES,
         )
     _environment(faults, (*place, "environment"), fields.get("environment"))
+    if fields.get("identity") is not None:
+        _identity(faults, (*place, "identity"), fields["identity"])
+    with faults.at(*place, "is_deterministic"):
+        if not isinstance(fields.get("is_deterministic"), bool | None):
+            raise TypeError(
+                f"is_deterministic must be true or false, not {fields['is_deterministic']!r}"
+            )
     with faults.at(*place, "code"):
         if fields.get("code") is not None and not isinstance(fields["code"], str):
             raise TypeError(f"code must be a path of a folder or a file, not {fields['code']!r}")
     if fields.get("services") is not None:
-        is_mapping(faults, (*place, "services"), fields["services"])
+        if is_mapping(faults, (*place, "services"), fields["services"]):
+            for name, each in fields["services"].items():
+                _service(faults, (*place, "services", name), each)
     own = fields.get("inputs") if place else None
     own = own if isinstance(own, Mapping) else {}
     wrong = check_inputs(faults, (*place, "inputs"), own)
@@ -285,46 +258,13 @@ def check_section(
     )
 
 
-def _search_space(faults: _Faults, name: str, given: Any) -> None:
-    kind = (
-        _sweep_spaces.KINDS.get(str(given.get("type")).lower())
-        if isinstance(given, Mapping)
-        else None
-    )
-    add_located(
-        faults,
-        ("search_space", name),
-        given,
-        lambda value: _sweep_spaces.of(name, value),
-        f"search_space: {name}",
-        kinds=_sweep_spaces.KINDS,
-        names=None if kind is None else ("type", *kind.fields),
-        needs=kind.fields if kind else (),
-    )
-
-
-def _sections(faults: _Faults, fields: Mapping[str, Any], space: Any) -> None:
-    """Check the sections of a sweep."""
-    for name, cls, names, needs in (
-        ("objective", _sweep_job.Objective, _OBJECTIVE, _OBJECTIVE),
-        ("limits", _sweep_job.SweepJobLimits, _sweep_job.LIMITS, ()),
-        ("queue_settings", _entities.QueueSettings, _schema.QUEUE, ()),
-    ):
-        if fields.get(name):
-            check_section(faults, (name,), fields[name], cls, names, needs)
-    for name, make, kinds in (
-        ("sampling_algorithm", _sweep_job.algorithm_of, _sweep_job.ALGORITHMS),
-        ("early_termination", _sweep_job.policy_of, _sweep_job.POLICIES),
-    ):
-        if fields.get(name):
-            add_located(faults, (name,), fields[name], make, name, kinds=kinds)
-    algorithm = fields.get("sampling_algorithm")
-    if algorithm and isinstance(space, Mapping) and not len(faults):
-        for name, each in space.items():
-            with faults.at("search_space", name):
-                _sweep_job.check_sampled(
-                    _sweep_job.algorithm_of(algorithm), name, _sweep_spaces.of(name, each)
-                )
+def need_environment(faults: _Faults, place: _Place, what: str, fields: Mapping[str, Any]) -> None:
+    if fields.get("environment") is None:
+        error = ValueError(
+            f"{what} needs environment, as azureml:NAME@latest, or {{image: NAME}}: the service "
+            "refuses a job without one; here it means nothing"
+        )
+        faults.add(error, *place, *(("environment",) if "environment" in fields else ()))
 
 
 def _environment(faults: _Faults, place: _Place, given: Any) -> None:
@@ -337,6 +277,31 @@ def _environment(faults: _Faults, place: _Place, given: Any) -> None:
                     "environment must be a name or a mapping with image, conda_file or build, not "
                     f"{given!r}"
                 )
+
+
+def _identity(faults: _Faults, place: _Place, given: Any) -> None:
+    add_located(
+        faults,
+        place,
+        given,
+        services.check_identity,
+        "identity",
+        names=services.IDENTITY,
+        kinds=services.IDENTITY_TYPES,
+        needs=("type",),
+    )
+
+
+def _service(faults: _Faults, place: _Place, given: Any) -> None:
+    add_located(
+        faults,
+        place,
+        given,
+        lambda value: services.check_service(f"services: {place[-1]}", value),
+        f"services: {place[-1]}",
+        names=services.SERVICE,
+        kinds=services.SERVICE_TYPES,
+    )
 
 
 def _texts(

@@ -9,7 +9,7 @@ from typing import Any
 from troupe._code import yaml_files
 from troupe.azure import _schema
 from troupe.azure._command import Command, Origin
-from troupe.azure._yaml import checks
+from troupe.azure._yaml import sweep_checks
 
 
 def command_of(
@@ -30,7 +30,7 @@ def sweep_of(
     trial has its own value of."""
     from troupe.azure._sweep_job import Sweep
 
-    trial, inputs = checks.parts_of_sweep(fields)
+    trial, inputs = sweep_checks.parts_of_sweep(fields)
     text = str(trial["command"]).replace("${{search_space.", "${{inputs.")
     about = {
         name: fields.get(name)

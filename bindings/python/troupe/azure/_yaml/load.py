@@ -8,7 +8,7 @@ from typing import Any
 
 from troupe._code import yaml_files
 from troupe.azure._pipeline import files
-from troupe.azure._yaml import checks, jobs
+from troupe.azure._yaml import checks, jobs, sweep_checks
 
 
 def load_job(
@@ -48,7 +48,7 @@ def load_job(
     faults.raise_any()
     if kind == "pipeline":
         return files.pipeline_of(document, faults, fields, base)
-    (checks.sweep_job if kind == "sweep" else checks.command_job)(faults, fields)
+    (sweep_checks.sweep_job if kind == "sweep" else checks.command_job)(faults, fields)
     faults.raise_any()
     with faults.at():
         made = (
