@@ -32,6 +32,36 @@ for name, text in (("kept", "echo said; echo kept > outputs/a.txt; echo kept > $
 jobs.stream("kept")
 jobs.download("kept", output_name="o", download_path="here")
 """
+STEPS = """
+type: pipeline
+jobs:
+  first:
+    command: echo kept > outputs/a.txt; echo of the step > logs/b.txt; echo x > ${{outputs.o}}/x
+    environment: azureml:any@latest
+    outputs: {o: {}}
+  second:
+    command: cat ${{inputs.i}}/x
+    environment: azureml:any@latest
+    inputs: {i: "${{parent.jobs.first.outputs.o}}"}
+"""
+TRIALS = """
+type: sweep
+trial:
+  command: python -c "from troupe import tune; tune.report({'m':${{search_space.c}}})"
+  environment: azureml:any@latest
+search_space: {c: {type: choice, values: [1, 2]}}
+objective: {goal: maximize, primary_metric: m}
+sampling_algorithm: grid
+limits: {max_total_trials: 2}
+"""
+BOTH = """
+from azure.ai.ml import MLClient, load_job
+jobs = MLClient().jobs
+for name in ("steps", "trials"):
+    job = load_job(f"{name}.yml")
+    job.name = name
+    jobs.create_or_update(job)
+"""
 JOB = """
 command: echo kept > outputs/begun; echo begun; exec sleep 1000
 environment: e
@@ -79,6 +109,7 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(
     assert capsys.readouterr().out == "[0] said\n"
     with pytest.raises(exceptions.LaunchError, match="exited with code 7") as failed:
         jobs.stream("failed")
+    assert "logs: troupe azure job stream -n failed" in str(failed.value)
     assert failed.value.exit_code == 7 and capsys.readouterr().out == "[0] why\n"
     with pytest.raises(exceptions.NotFoundError):
         jobs.get("neither")
@@ -94,6 +125,29 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(
     listed = json.loads(troupe_in(tmp_path, "azure", "job", "list", "-o", "json").stdout)
     assert [each["name"] for each in listed] == ["kept", "failed", "kept"]
     assert troupe_in(tmp_path, "azure", "job", "stream", "-n", "failed").returncode == 7
+
+
+def test_pipelines_and_sweeps_are_shown_after_their_cluster_without_another_one(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))  # where their folders are
+    for name, text in (("steps.yml", STEPS), ("trials.yml", TRIALS), ("both.py", BOTH)):
+        (tmp_path / name).write_text(text)
+    done = troupe_in(tmp_path, "run-as", "both.py")
+    assert done.returncode == 0, done.stderr
+    jobs = MLClient().jobs
+    jobs.stream("steps")
+    jobs.stream("trials")
+    said = capfd.readouterr().err
+    assert "pipeline steps · Completed" in said and "best m=2 of trials_" in said
+    assert "is started, which ends with this program" not in said
+    jobs.cancel("trials")
+    jobs.download("steps", download_path=tmp_path / "d", all=True)
+    step = tmp_path / "d/artifacts/steps/first"
+    assert (step / "outputs/a.txt").read_text() == "kept\n"
+    assert (step / "logs/b.txt").read_text() == "of the step\n"
+    jobs.download("steps_first", download_path=tmp_path / "e", output_name="o")
+    assert (tmp_path / "e/named-outputs/o/x").read_text() == "x\n"
 
 
 def test_a_job_whose_program_is_killed_has_failed_and_its_files_are_found(

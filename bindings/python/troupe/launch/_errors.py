@@ -14,6 +14,10 @@ from troupe._tracebacks import with_source
 from troupe._wire import FailureKind
 from troupe.launch import _hints
 
+LOGS_AFTERWARDS = "launch.logs_afterwards"
+"""In a session's store, where its cluster ends with this program: a function that returns, of a
+LaunchInfo, the command that shows the launch's output afterwards; "" where nothing does."""
+
 
 def of_launch(
     handle: Any,
@@ -36,7 +40,7 @@ def of_launch(
     return exceptions.with_type_of(
         base,
         cause,
-        text or text_of(info),
+        text or text_of(info, logs=_logs_of(handle, info)),
         launch=info["launch"],
         rank=rank if rank >= 0 else None,
         host=failure["node_name"] or failure["host"],
@@ -46,6 +50,15 @@ def of_launch(
         epoch=info["epoch"],
         log_tail=failure["log_tail"],
     )
+
+
+def _logs_of(handle: Any, info: dict[str, Any]) -> str | None:
+    """Return the command that shows a launch's output once its cluster has ended with this program,
+    "" where none does; None: the cluster stays."""
+    if handle is None or handle.session.embedded is None:
+        return None
+    command = handle.session.store.get(LOGS_AFTERWARDS)
+    return "" if command is None else str(command(info))
 
 
 def _cancelled(info: dict[str, Any]) -> exceptions.TroupeError:
@@ -109,9 +122,18 @@ def attempt(info: dict[str, Any]) -> int:
     return found
 
 
-def text_of(info: dict[str, Any], *, traceback: bool = True, tail: bool = True) -> str:
+def text_of(
+    info: dict[str, Any],
+    *,
+    traceback: bool = True,
+    tail: bool = True,
+    logs: str | None = None,
+) -> str:
     """Cause first, then what helps: traceback or last lines, unless they are said elsewhere, what
-    became of the others, where the logs are."""
+    became of the others, where the logs are.
+
+    `logs`: the command that shows them, "" where none does; None: `troupe logs`.
+    """
     failure = info["failure"]
     rank, of = failure["rank"], f"(epoch {info['epoch']} of {info['attempts_max']})"
     after = f" after {info['duration_ms'] / 1000:.1f} s" if info["duration_ms"] else ""
@@ -141,7 +163,8 @@ def text_of(info: dict[str, Any], *, traceback: bool = True, tail: bool = True) 
     lines += _others(info, rank)
     if rank >= 0:
         lines += _what_is_left(info, failure)
-        lines.append(f"  logs: troupe logs {short(info['launch'])} --rank {rank}")
+        shown = f"troupe logs {short(info['launch'])} --rank {rank}" if logs is None else logs
+        lines += [f"  logs: {shown}"] if shown else []
     hint = _hint(info, failure)
     return "\n".join(lines + ([f"  try: {hint}"] if hint else []))
 

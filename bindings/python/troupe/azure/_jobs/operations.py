@@ -292,7 +292,7 @@ class JobOperations:
         `cancels`: Ctrl-C cancels it.
         """
         try:
-            runs_of(kind).follow(name, self._known() if kind == "pipeline" else self.cluster())
+            runs_of(kind).follow(name, self._known())
         except KeyboardInterrupt:
             if cancels:
                 runs_of(kind).stop(name, self.cluster())
@@ -339,7 +339,7 @@ class JobOperations:
         """
         kind = self.driven(name)
         if kind:
-            runs_of(kind).stop(name, self._known() if kind == "pipeline" else self.cluster())
+            runs_of(kind).stop(name, self._known())
             return
         past = self._past(name)
         if past is not None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,17 @@ def list_all(launches: Sequence[dict[str, Any]]) -> list[tuple[int, Job]]:
     return [
         (each.submitted_us, _job_of(each)) for each in records.read_all() if each.launch not in own
     ]
+
+
+def kept_here(names: Set[str]) -> dict[str, Callable[[], _files.Kept]]:
+    """Return by the name of a job what opens its files on this host, of those that left some."""
+    latest = {each.name: each for each in reversed(records.read_all()) if each.name in names}
+    found: dict[str, Callable[[], _files.Kept]] = {}
+    for name, record in latest.items():
+        place = keeper.folder_of(record.launch)
+        if place is not None:
+            found[name] = partial(_files.KeptHere, name, record.outcome, place)
+    return found
 
 
 def describe_place(launch: str, name: str) -> str:

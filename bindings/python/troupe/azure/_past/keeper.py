@@ -47,7 +47,12 @@ class Keeper:
         self._ended: set[str] = set()
         self._has_warned = False
         session.store[_STORE] = self
+        session.store[_errors.LOGS_AFTERWARDS] = self._logs_command
         session.on_close(self._close)
+
+    def _logs_command(self, info: dict[str, Any]) -> str:
+        is_kept = travelled.door(info) == self._door
+        return f"troupe azure job stream -n {info['name']}" if is_kept else ""
 
     def begin(self, handle: LaunchHandle, info: dict[str, Any]) -> None:
         """Keep a job that was submitted just now, and its end on a thread."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from troupe import exceptions
 from troupe._actors import classes
 from troupe._cluster import session as _session, status_lines
 from troupe._code import disk, field_checks
+from troupe.azure._jobs.current import as_current
 from troupe.azure._jobs.job import Job, made_at
 from troupe.azure._pipeline import graph, plan as _plan, shown
 from troupe.azure._pipeline.record import LOG, PLAN, Folder, State, StepState, read_state
-from troupe.azure._pipeline.submission import NAMESPACE, as_current, root, submit as submit
+from troupe.azure._pipeline.submission import NAMESPACE, root, submit as submit
 
 ANSWER_S = 30.0
 
@@ -191,22 +193,29 @@ def download(
                 folder / "artifacts" / "steps" / step / "user_logs",
                 f"the log of step {step} of pipeline {seen.name}",
             )
-    if session is not None and output_name is None:
+    if output_name is None:
         _bring_artifacts(seen, session, folder / "artifacts" / "steps")
 
 
-def _bring_artifacts(seen: PipelineView, session: _session.Session, folder: Path) -> None:
-    """Bring outputs/ and logs/ of the steps' jobs. What is lost is named."""
+def _bring_artifacts(seen: PipelineView, session: _session.Session | None, folder: Path) -> None:
+    """Bring outputs/ and logs/ of the steps' jobs, those of the cluster and those that an embedded
+    cluster has left on this host. What is lost is named."""
     from troupe.azure import _files
+    from troupe.azure._past import jobs as past_jobs
 
     steps = {each.job: name for name, each in seen.state.steps.items() if each.job}
-    for info in session.request("ListLaunches", {})[1]["launches"]:
-        if info["name"] in steps and info["rank_infos"]:
-            try:
-                with _files.Kept(session, info) as kept:
-                    kept.artifacts(folder / steps[info["name"]])
-            except exceptions.ObjectLostError as error:
-                status_lines.say(f"troupe: {error}")
+    launches = [] if session is None else session.request("ListLaunches", {})[1]["launches"]
+    here: dict[str, Callable[[], _files.Kept]] = {
+        info["name"]: partial(_files.Kept, session, info)
+        for info in launches
+        if info["name"] in steps and info["rank_infos"]
+    }
+    for name, opened in {**past_jobs.kept_here(steps.keys() - here.keys()), **here}.items():
+        try:
+            with opened() as kept:
+                kept.artifacts(folder / steps[name])
+        except exceptions.ObjectLostError as error:
+            status_lines.say(f"troupe: {error}")
 
 
 def _bring(source: str, target: Path, what: str) -> None:

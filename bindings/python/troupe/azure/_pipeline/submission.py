@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from troupe import _identity, exceptions
 from troupe._cluster import session as _session, status_lines
 from troupe.azure import _code_folder, _instances, _plan as _shape, _schema, _start
 from troupe.azure._command import Command
+from troupe.azure._jobs.current import as_current
 from troupe.azure._pipeline import digests, plan as _plan
 from troupe.azure._pipeline.job import PipelineJob
 from troupe.azure._pipeline.record import Folder
@@ -217,15 +217,3 @@ def _new_name(pipeline: PipelineJob) -> str:
         or "pipeline"
     )
     return f"{short[:40]}-{_identity.new_id()[:8]}"
-
-
-@contextmanager
-def as_current(session: _session.Session | None) -> Iterator[None]:
-    if session is None:
-        yield
-        return
-    before = _session.set_current(session)
-    try:
-        yield
-    finally:
-        _session.set_current(before)

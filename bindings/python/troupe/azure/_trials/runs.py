@@ -16,6 +16,7 @@ from typing import Any
 from troupe import _identity, exceptions
 from troupe._cluster import session as _session, status_lines, workers
 from troupe.azure import _code_folder, _instances, _plan, _start
+from troupe.azure._jobs.current import as_current
 from troupe.azure._jobs.job import Job, made_at
 from troupe.azure._sweep_job import Sweep, SweepPlan
 from troupe.azure._trials import trial as trial_of
@@ -185,22 +186,20 @@ def found(name: str, storage: Path | None = None) -> SweepView | None:
         return SweepView(path, "starting", {}, {})
 
 
-def follow(name: str, session: _session.Session, storage: Path | None = None) -> None:
+def follow(name: str, session: _session.Session | None, storage: Path | None = None) -> None:
     """Waits for the sweep's end, and says what it came to.
 
-    Raises LaunchCancelledError for one that was stopped, LaunchError where none of its trials has
-    come to its end well, with what the first failed of.
+    Without a session its folder alone is asked. Raises LaunchCancelledError for one that was
+    stopped, LaunchError where none of its trials has come to its end well, with what the first
+    failed of.
     """
-    before = _session.set_current(session)
-    try:
+    with as_current(session):
         status_lines.say(
             f"sweep {name} · troupe sweep show {name}: its trials; troupe azure job stream -n "
             f"{name}_00000: the output of one"
         )
         _show_trials(name, storage)
         grid = _result(name, storage)
-    finally:
-        _session.set_current(before)
     seen = found(name, storage)
     assert seen is not None
     state = SweepState(seen)
@@ -258,13 +257,10 @@ def _result(name: str, storage: Path | None) -> Any:
         raise
 
 
-def stop(name: str, session: _session.Session, storage: Path | None = None) -> None:
+def stop(name: str, session: _session.Session | None, storage: Path | None = None) -> None:
     """Ends it, and returns when it has ended; nothing where it is over."""
-    before = _session.set_current(session)
-    try:
+    with as_current(session):
         _handle.attach(name, storage).stop()
-    finally:
-        _session.set_current(before)
 
 
 def best_child(seen: SweepView) -> str:
