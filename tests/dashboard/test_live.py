@@ -27,7 +27,7 @@ class Served(PageClient):
         self.feed = _changes.ChangeFeed(None, None)  # type: ignore[arg-type]
         self.access = _access.Access(self._app_of)
         self.socket = _server.listen(_server.Place())
-        self.server = _server.make_server(self.access, _server.Place())
+        self.server = _server.make_server(self.access, _server.Place(), self.streams.end)
         super().__init__("127.0.0.1", self.socket.getsockname()[1], self.access.new_login())
         self.thread = threading.Thread(target=self.server.run, args=([self.socket],))
         self.thread.start()
@@ -64,6 +64,15 @@ def test_what_is_another_is_sent_again_and_nothing_else(page: Served) -> None:
         page.shown = {**page.shown, "live_a": ""}
         assert next(changes) == ("live_a", "")
     eventually(lambda: page.streams.open_count == 0, what="the end of the stream")
+
+
+def test_streams_end_when_the_server_stops(page: Served, capfd: pytest.CaptureFixture) -> None:
+    with page.live("/") as changes:
+        next(changes)
+        page.server.should_exit = True
+        assert [name for name, _ in changes] == ["live_b"]
+        page.thread.join()
+    assert page.streams.open_count == 0 and capfd.readouterr() == ("", "")
 
 
 def test_a_reader_that_takes_nothing_is_cut_off(

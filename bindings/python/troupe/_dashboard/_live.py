@@ -31,6 +31,11 @@ class Streams:
         self._feed = feed
         self.is_valid = is_valid
         self.open_count = 0
+        self._over = asyncio.Event()
+
+    def end(self) -> None:
+        """End all streams, since the server stops. On the loop's thread."""
+        self._over.set()
 
     def respond(self, request: Request, render: Callable[[], Mapping[str, str]]) -> Response:
         """Answer with what `render` returns now, and with what of it is another at each change.
@@ -52,10 +57,22 @@ class Streams:
 
     async def _counted(self, texts: AsyncIterator[str]) -> AsyncIterator[str]:
         self.open_count += 1
+        over = asyncio.ensure_future(self._over.wait())
         try:
-            async for text in texts:
+            while not over.done():
+                following = asyncio.ensure_future(_next_of(texts))
+                try:
+                    await asyncio.wait((following, over), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    if not following.done():
+                        following.cancel()
+                        await asyncio.wait((following,))
+                text = None if following.cancelled() else following.result()
+                if text is None:
+                    return
                 yield text
         finally:
+            over.cancel()
             self.open_count -= 1
 
     async def _fragments(
@@ -83,6 +100,10 @@ def event(name: str, text: str) -> str:
     """Return a server-sent event."""
     lines = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
     return f"event: {name}\n{lines}\n"
+
+
+async def _next_of(texts: AsyncIterator[str]) -> str | None:
+    return await anext(texts, None)
 
 
 async def at_most(wait: Awaitable[object], seconds: float) -> None:

@@ -60,8 +60,25 @@ def listen(place: Place) -> socket.socket:
     return socket.create_server((place.host, place.port), family=family, backlog=128)
 
 
-def make_server(app: ASGIApp, place: Place) -> uvicorn.Server:
-    """Return a server that is not started. Raises OSError for a certificate that cannot be read."""
+class _Server(uvicorn.Server):
+    """A server that says when it stops, so that responses end which go on for ever."""
+
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stop()
+        await super().shutdown(sockets)
+
+
+def make_server(
+    app: ASGIApp, place: Place, on_stop: Callable[[], None] = lambda: None
+) -> uvicorn.Server:
+    """Return a server that is not started; `on_stop` is called on its loop when it stops.
+
+    Raises OSError for a certificate that cannot be read.
+    """
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -82,7 +99,7 @@ def make_server(app: ASGIApp, place: Place) -> uvicorn.Server:
     config.load()
     if config.ssl is not None:
         config.ssl.minimum_version = ssl.TLSVersion.TLSv1_3
-    return uvicorn.Server(config)
+    return _Server(config, on_stop)
 
 
 def serve(server: uvicorn.Server, listening: socket.socket, ready: Callable[[], None]) -> None:

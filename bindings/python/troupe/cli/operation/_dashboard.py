@@ -16,11 +16,12 @@ from troupe.cli import _common
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
     from troupe._cluster import session as _session
     from troupe._dashboard._access import Access
+    from troupe._dashboard._changes import ChangeFeed
+    from troupe._dashboard._live import Streams
     from troupe._dashboard._server import Place
 
 PORT = 8270
@@ -95,7 +96,7 @@ def dashboard(
     _check(listen, certificate, key)
     check_installed("troupe dashboard")
     from troupe._cluster import connect, node_start
-    from troupe._dashboard import _app, _changes, _live, _pages, _reader, _server, _sweeps
+    from troupe._dashboard import _app, _changes, _pages, _reader, _server, _sweeps
 
     choice = _common.which_cluster(address, cluster)
 
@@ -113,13 +114,12 @@ def dashboard(
     )
     place = _server.Place(listen, port, certificate or "", key or "")
 
-    def app_of(access: Access) -> Starlette:
+    def app_of(streams: Streams) -> ASGIApp:
         pages = _pages.Pages(reader, may_act=allow_actions)
-        streams = _live.Streams(feed, access.is_valid)
         return _app.make_app(pages, streams, _sweeps.SweepReader(storage), may_act=allow_actions)
 
     try:
-        serve(app_of, place, host_names, as_json=as_json)
+        serve(app_of, feed, place, host_names, as_json=as_json)
     finally:
         feed.close()
         reader.close()
@@ -129,20 +129,18 @@ def serve_sweep(folder: Path, port: int) -> None:
     """Serve the pages of the sweeps that lie beside one, without a cluster, until Ctrl-C; the first
     page is that of the sweep."""
     check_installed("troupe sweep dashboard")
-    from troupe._dashboard import _app, _changes, _live, _pages, _server, _sweeps
+    from troupe._dashboard import _app, _changes, _pages, _server, _sweeps
 
-    feed = _changes.ChangeFeed(None, None)
-
-    def app_of(access: Access) -> Starlette:
+    def app_of(streams: Streams) -> ASGIApp:
         return _app.make_app(
             _pages.Pages(None, may_act=False),
-            _live.Streams(feed, access.is_valid),
+            streams,
             _sweeps.SweepReader(str(folder.parent)),
             has_cluster=False,
             sweep=folder.name,
         )
 
-    serve(app_of, _server.Place(port=port))
+    serve(app_of, _changes.ChangeFeed(None, None), _server.Place(port=port))
 
 
 def check_installed(what: str) -> None:
@@ -174,7 +172,8 @@ def _check(listen: str, certificate: str | None, key: str | None) -> None:
 
 
 def serve(
-    app_of: Callable[[Access], ASGIApp],
+    app_of: Callable[[Streams], ASGIApp],
+    feed: ChangeFeed,
     place: Place,
     host_names: Iterable[str] = (),
     *,
@@ -184,7 +183,13 @@ def serve(
 
     Raises a usage error where the port cannot be had, or the certificate cannot be read.
     """
-    from troupe._dashboard import _access, _optuna, _server
+    from troupe._dashboard import _access, _live, _optuna, _server
+
+    streams: list[Streams] = []
+
+    def inner(access: Access) -> ASGIApp:
+        streams.append(_live.Streams(feed, access.is_valid))
+        return app_of(streams[0])
 
     try:
         listening = _server.listen(place)
@@ -197,14 +202,14 @@ def serve(
         port = listening.getsockname()[1]
         names = tuple(host_names) or _names(place)
         access = _access.Access(
-            app_of,
+            inner,
             names=names,
             cookie=f"troupe_{port}",  # browsers keep one jar for all ports of a host
             is_secure=place.is_secure,
             content_policies=_optuna.policy_of,
         )
         try:
-            server = _server.make_server(access, place)
+            server = _server.make_server(access, place, streams[0].end)
         except OSError as error:
             raise click.UsageError(f"the certificate or key cannot be used: {error}") from None
         scheme = "https" if place.is_secure else "http"
