@@ -2,7 +2,8 @@
 Parquet files.
 
     python examples/dataset_ddp.py  # on an embedded cluster of this machine
-    TROUPE_ADDRESS=10.0.0.1:6400 python examples/dataset_ddp.py    # on a cluster whose nodes see the folder of the files
+    # on a cluster whose nodes see the folder of the files
+    TROUPE_ADDRESS=10.0.0.1:6400 python examples/dataset_ddp.py
 
 The digits are written as Parquet once, scaled as they are read, and dealt to the ranks: each has
 equally many rows, in each epoch those of other files. Needs `pip install 'troupe[examples,data]'`.

@@ -3,7 +3,8 @@ stops the bad ones early.
 
     python examples/sweep_digits.py                              # on this machine
     TROUPE_ADDRESS=10.0.0.1:6400 python examples/sweep_digits.py   # on a cluster
-    python examples/sweep_digits.py --picture best.png           # with the best accuracy by then, trial after trial, as a picture
+    # with the best accuracy by then, trial after trial, as a picture
+    python examples/sweep_digits.py --picture best.png
 
 `troupe sweep show digits --storage FOLDER` has what it does meanwhile, where --storage FOLDER was
 given.

@@ -1,7 +1,8 @@
 """Compiles actors/train/device_digest.cu to PTX, and writes device_digest_ptx.h beside it.
 
     scripts/device_digest.py            writes it
-    scripts/device_digest.py --check    exit code 1 where it is of another source, or ptxas does not take it for a GPU of today
+    scripts/device_digest.py --check    exit code 1 where it is of another source, or ptxas does not
+                                        take it for a GPU of today
 
 Needs clang-19, nothing of CUDA's; ptxas where there is one (`--ptxas FILE`; torch's and triton's
 packages bring it). PTX 6.0 for compute capability 6.0, which every driver of CUDA 12 and later

@@ -159,6 +159,6 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 def of_fields(cls: type[Any], fields: Mapping[str, Any]) -> Any:
-    """Make a dataclass's instance of what fields_of() gave, without fields that it does not have."""
+    """Make a dataclass's instance of what fields_of() gave, without fields it does not have."""
     known = cls.__dataclass_fields__
     return cls(**{name: value for name, value in fields.items() if name in known})

@@ -1,14 +1,20 @@
-"""Text that came from elsewhere, as a person may safely see it. Pure; used wherever something is printed or is an error's text.
+"""Text that came from elsewhere, as a person may safely see it. Pure; used wherever something is
+printed or is an error's text.
 
-A terminal obeys escape sequences in what it shows: they move the cursor over other lines, set its title, write to its clipboard, and
-controls of writing direction turn one name into another. Nothing of that leaves here:
+A terminal obeys escape sequences in what it shows: they move the cursor over other lines, set its
+title, write to its clipboard, and controls of writing direction turn one name into another. Nothing
+of that leaves here:
 
-* `name`: one word or line of a table or a sentence. Each control is shown as `\\x1b`, line ends too.
-* `text`: several lines, as of an error. Line ends and tabs stay; whole sequences are left out, other controls are shown.
-* `output`: a line that a program wrote. As `text`, and colours (SGR sequences, and no others) and carriage returns stay.
+* `name`: one word or line of a table or a sentence. Each control is shown as `\\x1b`, line ends
+  too.
+* `text`: several lines, as of an error. Line ends and tabs stay; whole sequences are left out,
+  other controls are shown.
+* `output`: a line that a program wrote. As `text`, and colours (SGR sequences, and no others) and
+  carriage returns stay.
 
-V1: what comes out has no control but those said, whatever goes in. V2: what comes out goes through unchanged, again and in any
-pieces put together: what is kept is whole or harmless, so that no border between two pieces makes a sequence of them.
+V1: what comes out has no control but those said, whatever goes in. V2: what comes out goes through
+unchanged, again and in any pieces put together: what is kept is whole or harmless, so that no
+border between two pieces makes a sequence of them.
 """
 
 from __future__ import annotations
@@ -24,7 +30,8 @@ _SEQUENCE = re.compile(
 # C0, DEL and C1; signs of direction; ends of lines of Unicode; marks without a shape that hide
 # text; halves of characters.
 _CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 
 

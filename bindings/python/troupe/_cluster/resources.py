@@ -150,8 +150,10 @@ def in_this_launch(
     A GPU counts as a CPU there, where not as many CPUs are asked for, so that as many requests run
     at once as the launch has ranks. Raises what `check_amount` raises.
 
-        >>> in_this_launch({"CPU": 1, "GPU": 2, "disk": 1}, {CPU_SHARE: "0.5"}), in_this_launch({"CPU": 0, "GPU": 1}, {CPU_SHARE: "0.5"})
-        ({'CPU': 1.0, 'disk': 1}, {'CPU': 0.5})
+        >>> in_this_launch({"CPU": 1, "GPU": 2, "disk": 1}, {CPU_SHARE: "0.5"})
+        {'CPU': 1.0, 'disk': 1}
+        >>> in_this_launch({"CPU": 0, "GPU": 1}, {CPU_SHARE: "0.5"})
+        {'CPU': 0.5}
     """
     share = cpu_share(environment)
     if share is None:

@@ -180,5 +180,6 @@ def _box(x: int, y: int, width: int, height: int, fill: str, line: str) -> str:
 def _words(x: int, y: int, words: str, *, bold: bool = False, size: int = 11) -> str:
     return (
         f'<text x="{x}" y="{y}" '
-        f'font-size="{size}"{" font-weight=" + chr(34) + "bold" + chr(34) if bold else ""}>{escape(words)}</text>'
+        f'font-size="{size}"{" font-weight=" + chr(34) + "bold" + chr(34) if bold else ""}>'
+        f"{escape(words)}</text>"
     )

@@ -98,7 +98,8 @@ def differences(
 
     `without`: what the launch has installed itself. A node that says nothing differs in nothing.
 
-        >>> differences({"torch": "2.5"}, {"a": {"torch": "2.5"}, "b": {"torch": "2.4"}, "c": {"torch": "2.4"}})
+        >>> nodes = {"a": {"torch": "2.5"}, "b": {"torch": "2.4"}, "c": {"torch": "2.4"}}
+        >>> differences({"torch": "2.5"}, nodes)
         ['torch: 2.5 here, 2.4 on b, c']
     """
     rows = []

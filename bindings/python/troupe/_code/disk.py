@@ -44,7 +44,8 @@ def writing(
     the OSError's own type and with its errno. All else goes through as it is: what could not be
     read, a lost connection.
 
-        with writing("output 'model' of job a", folder, needed=5 << 20, remedy="give another download_path"):
+        remedy = "give another download_path"
+        with writing("output 'model' of job a", folder, needed=5 << 20, remedy=remedy):
             ...
     """
     try:
@@ -118,7 +119,8 @@ def room(system: Any) -> str:
     Pure.
 
     >>> import types
-    >>> room(types.SimpleNamespace(f_bavail=256, f_blocks=1024, f_frsize=4096, f_files=10, f_favail=3))
+    >>> blocks = dict(f_bavail=256, f_blocks=1024, f_frsize=4096, f_files=10, f_favail=3)
+    >>> room(types.SimpleNamespace(**blocks))
     '1.0 MiB of 4.0 MiB is free there'
     """
     free, total = system.f_bavail * system.f_frsize, system.f_blocks * system.f_frsize

@@ -155,7 +155,8 @@ def words_of_program(failure: Mapping[str, Any]) -> str:
 
 _COLLECTIVES = ("DistBackendError", "DistNetworkError", "DistStoreError")
 _LOST = re.compile(
-    r"closed|reset by peer|broken pipe|timeout|timed out|remote process exited|network error|got 0 bytes",
+    r"closed|reset by peer|broken pipe|timeout|timed out|remote process exited|network error"
+    r"|got 0 bytes",
     re.I,
 )
 _STOPPED = re.compile(

@@ -72,7 +72,8 @@ class Rules:
         """Return the lines after `!` whose path leads into the folder, a path from the outermost
         folder that counts.
 
-        >>> Rules([("data/", ""), ("!data/keep.csv", ""), ("!keep.csv", ""), ("!d*/x/y", "")]).brought_back_below("data")
+        >>> names = "data/", "!data/keep.csv", "!keep.csv", "!d*/x/y"
+        >>> Rules([(name, "") for name in names]).brought_back_below("data")
         ['!data/keep.csv', '!d*/x/y']
         """
         return [
@@ -86,7 +87,8 @@ def leads_below(pattern: str, folder: str) -> bool:
     """Return True if the pattern is a path of which the first parts are the folder's and more
     follow. A bare name leads nowhere in particular.
 
-    >>> [leads_below(each, "data") for each in ("data/a.csv", "d?ta/deep/*", "data", "data/", "other/a.csv", "a.csv", "**/a.csv")]
+    >>> names = "data/a.csv", "d?ta/deep/*", "data", "data/", "other/a.csv", "a.csv", "**/a.csv"
+    >>> [leads_below(each, "data") for each in names]
     [True, True, False, False, False, False, False]
     """
     parts, above = pattern.rstrip("/").split("/"), folder.split("/")

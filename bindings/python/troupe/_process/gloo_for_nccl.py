@@ -43,8 +43,8 @@ def without_nccl(backend: str) -> str:
 
     Pure.
 
-    >>> without_nccl("NCCL"), without_nccl("cpu:gloo,cuda:nccl"), without_nccl("cuda:nccl"), without_nccl("troupe")
-    ('gloo', 'cpu:gloo', 'gloo', 'troupe')
+    >>> [without_nccl(each) for each in ("NCCL", "cpu:gloo,cuda:nccl", "cuda:nccl", "troupe")]
+    ['gloo', 'cpu:gloo', 'gloo', 'troupe']
     """
     if backend.lower() == _NCCL:
         return _GLOO

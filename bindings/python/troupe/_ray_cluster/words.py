@@ -219,7 +219,9 @@ _TELLING = ("W", "E", "F", "C")
 
 
 def telling(log: str) -> str:
-    """Of the end of a log of Ray's the warnings and errors, with the lines that go on from them: the rest counts what goes well.
+    """The warnings and errors at the end of a log of Ray's, with the lines that go on from them.
+
+    The rest counts what goes well.
 
     >>> telling("[2026-01-01 10:00:00,1 I 7 7] (raylet) fine\\n[2026-01-01 10:00:00,2 E 7 7] (raylet) bad\\n  why")
     '[2026-01-01 10:00:00,2 E 7 7] (raylet) bad\\n  why'

@@ -67,7 +67,8 @@ def wanted(
     """Whether a launch is tracked where MLflow is installed: with an address, an active run, or by
     default, unless something says no.
 
-    >>> wanted(None, {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}), wanted(None, {}), wanted(False, {}, active=True)
+    >>> server = {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}
+    >>> wanted(None, server), wanted(None, {}), wanted(False, {}, active=True)
     (True, False, False)
     """
     if says_no(asked, environment):

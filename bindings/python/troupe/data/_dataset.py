@@ -62,7 +62,8 @@ class Dataset(Transforms, Takes):
 
     def __repr__(self) -> str:
         rows = _plan.rows_of(_plan.simplified(self._node))
-        return f"{type(self).__name__}({f'{rows} rows' if rows is not None else 'rows not counted yet'})"
+        counted = f"{rows} rows" if rows is not None else "rows not counted yet"
+        return f"{type(self).__name__}({counted})"
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
@@ -201,7 +202,8 @@ class Dataset(Transforms, Takes):
         known beforehand (Parquet, ranges, rows held; functions that keep them), else an actor deals
         blocks to all. `locality_hints` means nothing. Returns at once.
 
-            shards = ds.streaming_split(2, equal=True); [rank.train.remote(shard) for rank, shard in zip(ranks, shards)]
+            shards = ds.streaming_split(2, equal=True)
+            [rank.train.remote(shard) for rank, shard in zip(ranks, shards)]
         """
         _options.positive("streaming_split", "n", n)
         import troupe

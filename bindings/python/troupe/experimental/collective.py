@@ -8,7 +8,8 @@ steps of a graph.
     with dag.InputNode() as inp:
         gradients = [worker.gradient.bind(inp) for worker in workers]
         summed = allreduce.bind(gradients, transport="gloo")     # one node each, of the same actor
-        graph = dag.MultiOutputNode([worker.apply.bind(each) for worker, each in zip(workers, summed)])
+        applied = [worker.apply.bind(each) for worker, each in zip(workers, summed)]
+        graph = dag.MultiOutputNode(applied)
 
 Inside an actor the operations are those of `troupe.util.collective`, by the group's name. View:
 groups are known to the process that made them; making and destroying block until every actor has

@@ -1,6 +1,7 @@
 """Ray's `ray.experimental.get_object_locations`: how large values are, and on which nodes.
 
-    get_object_locations([ref])      # {ref: {"node_ids": ["9f..."], "object_size": 8000112, "did_spill": False}}
+    get_object_locations([ref])
+    # {ref: {"node_ids": ["9f..."], "object_size": 8000112, "did_spill": False}}
 
 A small value lies with its ref, on no node; of a large one the node of this host is told, whose
 memory this process maps. View: this process, of what it owns or borrows.

@@ -11,7 +11,8 @@
 
     get("7f3a").watch()              # what a launch does that runs already, by its id
 
-    submit_command(["train.py", "--epochs", "3"], processes=4)     # a script, or any command, on each rank
+    # a script, or any command, on each rank
+    submit_command(["train.py", "--epochs", "3"], processes=4)
 
 `@ray_launch` runs the function on rank 0 only, as the driver of a cluster made of exactly the
 launch's nodes, while the other ranks serve `troupe.launch.current().run(...)` and wait for its

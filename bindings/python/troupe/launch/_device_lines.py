@@ -15,7 +15,8 @@ from typing import Any
 from troupe._code import sources
 
 _OF_DEVICE = re.compile(
-    r"""torch\.cuda\.(?!is_available|device_count)|["']nccl["']|["']cuda(:\d+)?["']|\.cuda\(|device_ids="""
+    r"""torch\.cuda\.(?!is_available|device_count)|["']nccl["']|["']cuda(:\d+)?["']|\.cuda\("""
+    r"""|device_ids="""
 )
 _FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in ')  # indented more in what an actor raised
 _LINES_MAX = 4

@@ -1,7 +1,9 @@
 """What an error of NCCL's or Gloo's says is wrong, and what to try. Pure.
 
-The words are those of the libraries' messages, as torch passes them on (`ncclInternalError: ...\\nLast error:\\n...`) and as NCCL writes them into
-a rank's output (`NCCL WARN ...`). The first kind whose words are found is meant: what is said at the root stands before what follows from it.
+The words are those of the libraries' messages, as torch passes them on
+(`ncclInternalError: ...\\nLast error:\\n...`) and as NCCL writes them into a rank's output
+(`NCCL WARN ...`). The first kind whose words are found is meant: what is said at the root stands
+before what follows from it.
 """
 
 from __future__ import annotations
@@ -11,15 +13,19 @@ from dataclasses import dataclass
 
 NCCL, GLOO = "NCCL", "GLOO"
 _NCCL = re.compile(
-    r"\bncclInternalError\b|\bncclSystemError\b|\bncclRemoteError\b|\bNCCL WARN\b|\bNCCL error\b|[Bb]ootstrap ?: no socket|no socket interface found|socketStartConnect|socketPollConnect|ncclSocketConnect"
+    r"\bncclInternalError\b|\bncclSystemError\b|\bncclRemoteError\b|\bNCCL WARN\b|\bNCCL error\b"
+    r"|[Bb]ootstrap ?: no socket|no socket interface found|socketStartConnect|socketPollConnect"
+    r"|ncclSocketConnect"
     r"|NCCL[\s\S]*(?:Connect to \S+ failed|No route to host|Network is unreachable)"
 )
 _GLOO = re.compile(
-    r"connectFullMesh failed|Unable to find (?:interface|address) for|gloo/[\s\S]*(?:No route to host|Network is unreachable)"
+    r"connectFullMesh failed|Unable to find (?:interface|address) for"
+    r"|gloo/[\s\S]*(?:No route to host|Network is unreachable)"
 )
 # Errors of NCCL's that have nothing to do with what lies between the ranks.
 _OF_THE_PROGRAM = re.compile(
-    r"\bncclInvalidArgument\b|\bncclInvalidUsage\b|\bncclUnhandledCudaError\b|Duplicate GPU detected|unhandled cuda error"
+    r"\bncclInvalidArgument\b|\bncclInvalidUsage\b|\bncclUnhandledCudaError\b"
+    r"|Duplicate GPU detected|unhandled cuda error"
 )
 _DEBUG = (
     'os.environ["NCCL_DEBUG"] = "INFO" before the launch makes NCCL write into the ranks\' '
@@ -49,7 +55,8 @@ _KINDS = (
     Kind(
         "shared memory",
         re.compile(
-            r"shared memory segment|/dev/shm/nccl|posix_fallocate|shm_open|failed to extend /dev/shm"
+            r"shared memory segment|/dev/shm/nccl|posix_fallocate|shm_open"
+            r"|failed to extend /dev/shm"
         ),
         "more shared memory where {library} shares it between the ranks of a host, of {hosts}",
         (
@@ -61,7 +68,9 @@ _KINDS = (
     Kind(
         "locked memory",
         re.compile(
-            r"ibv_reg_mr\S*(?: call)? failed|ibv_(?:create_cq|create_qp|reg_dmabuf_mr)\S* failed[^\n]*Cannot allocate memory|[Uu]nable to register memory|ulimit -l|memlock"
+            r"ibv_reg_mr\S*(?: call)? failed"
+            r"|ibv_(?:create_cq|create_qp|reg_dmabuf_mr)\S* failed[^\n]*Cannot allocate memory"
+            r"|[Uu]nable to register memory|ulimit -l|memlock"
         ),
         "a higher limit of locked memory for the workers of these hosts: {hosts}",
         (
@@ -74,7 +83,8 @@ _KINDS = (
     Kind(
         "RDMA",
         re.compile(
-            r"NET/IB|NET/OFI|\bibv_\w+|vendor err|ib_plugin|IBV_WC|Got (?:async|completion)|transport retry counter exceeded"
+            r"NET/IB|NET/OFI|\bibv_\w+|vendor err|ib_plugin|IBV_WC|Got (?:async|completion)"
+            r"|transport retry counter exceeded"
         ),
         "RDMA between these hosts, which do not reach each other by it: {hosts}",
         (
@@ -89,7 +99,9 @@ _KINDS = (
     Kind(
         "versions",
         re.compile(
-            r"[Mm]ismatched NCCL version|NCCL version mismatch|(?:receiving|received|Message truncated)[^\n]*\d+ bytes instead of \d+|truncated : received"
+            r"[Mm]ismatched NCCL version|NCCL version mismatch"
+            r"|(?:receiving|received|Message truncated)[^\n]*\d+ bytes instead of \d+"
+            r"|truncated : received"
         ),
         "one version of NCCL and equal NCCL_* variables on these hosts: {hosts}",
         (
@@ -100,7 +112,8 @@ _KINDS = (
     Kind(
         "interface",
         re.compile(
-            r"no socket interface found|neither AF_INET\(2\) nor AF_INET6\(10\)|Unable to find (?:interface|address) for|[Bb]ootstrap ?:(?! Using)"
+            r"no socket interface found|neither AF_INET\(2\) nor AF_INET6\(10\)"
+            r"|Unable to find (?:interface|address) for|[Bb]ootstrap ?:(?! Using)"
         ),
         _ANOTHER_INTERFACE,
         _WHICH_INTERFACE,
@@ -108,7 +121,9 @@ _KINDS = (
     Kind(
         "connection",
         re.compile(
-            r"socketStartConnect|socketPollConnect|ncclSocketConnect|Connect to \S+ failed|No route to host|Network is unreachable|Connection (?:refused|timed out)|connectFullMesh failed"
+            r"socketStartConnect|socketPollConnect|ncclSocketConnect|Connect to \S+ failed"
+            r"|No route to host|Network is unreachable|Connection (?:refused|timed out)"
+            r"|connectFullMesh failed"
         ),
         _ANOTHER_INTERFACE,
         _WHICH_INTERFACE,
@@ -116,7 +131,8 @@ _KINDS = (
     Kind(
         "remote end",
         re.compile(
-            r"\bncclRemoteError\b|Connection (?:closed by|reset by) (?:remote )?peer|Broken pipe|remote process exited|Socket recv failed"
+            r"\bncclRemoteError\b|Connection (?:closed by|reset by) (?:remote )?peer|Broken pipe"
+            r"|remote process exited|Socket recv failed"
         ),
         "the output of the other ranks, one of which may have ended first, of these hosts: {hosts}",
         (

@@ -9,7 +9,8 @@ ranks.
         return model
 
     model = TorchDistributor(num_processes=2, local_mode=False, use_gpu=True).run(train, 1e-3, True)
-    TorchDistributor(num_processes=2, local_mode=False, use_gpu=True).run("/path/train.py", "--learning_rate=0.001")
+    distributor = TorchDistributor(num_processes=2, local_mode=False, use_gpu=True)
+    distributor.run("/path/train.py", "--learning_rate=0.001")
 
 `troupe run-as script.py` runs a script that imports `pyspark.ml.torch.distributor` as it is. What
 differs: docs/torch_distributor.md.

@@ -26,7 +26,10 @@ class DeepspeedTorchDistributor(TorchDistributor):
     are on this machine. `useGpu=False`: ranks without GPUs, which DeepSpeed takes with
     DS_ACCELERATOR=cpu and gloo. Raises as TorchDistributor does.
 
-        DeepspeedTorchDistributor(numGpus=4, nnodes=2, localMode=False, deepspeedConfig={"train_batch_size": 64}).run(train, 0.01)
+        config = {"train_batch_size": 64}
+        distributor = DeepspeedTorchDistributor(
+            numGpus=4, nnodes=2, localMode=False, deepspeedConfig=config)
+        distributor.run(train, 0.01)
     """
 
     def __init__(

@@ -33,7 +33,8 @@ class TorchDistributor:
     could be meant, and with TROUPE_CPU_RANKS=0 where there is no GPU. Of more processes than this
     machine has GPUs in local mode as many are left as it has GPUs, which a warning says.
 
-        accuracy = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False).run(train, 1e-3)
+        distributor = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False)
+        accuracy = distributor.run(train, 1e-3)
     """
 
     def __init__(

@@ -105,7 +105,9 @@ TORCH_DISTRIBUTOR = Package(
             "in the function that "
             "run() is "
             "given",
-            "pyspark.ml.torch.distributor.Distributor": "pyspark.ml.torch.distributor.TorchDistributor",
+            "pyspark.ml.torch.distributor.Distributor": (
+                "pyspark.ml.torch.distributor.TorchDistributor"
+            ),
             "pyspark.ml.torch.TorchDistributor": "pyspark.ml.torch.distributor.TorchDistributor",
             "pyspark.ml.torch.log_communication": "what TorchDistributor shows by itself, and "
             "troupe logs",

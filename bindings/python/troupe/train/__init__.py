@@ -11,9 +11,11 @@ by Ray's names.
             train.report({"loss": loss}, checkpoint=checkpoint)
 
     result = TorchTrainer(loop, scaling_config=train.ScalingConfig(num_workers=4, use_gpu=True),
-                          run_config=train.RunConfig(name="digits", storage_path="/shared/runs")).fit()
+                          run_config=train.RunConfig(name="digits", storage_path="/shared"),
+                          ).fit()
 
-    for attempt in train.attempts("gloo"):        # in the ranks of a launch that goes on without some (docs/recovery.md)
+    # in the ranks of a launch that goes on without some (docs/recovery.md)
+    for attempt in train.attempts("gloo"):
         with attempt: ...
 
 View: `fit()` is called by any process of a cluster, by the driver of a `@ray_launch` too; the rest

@@ -206,7 +206,8 @@ class CheckpointConfig:
             self.checkpoint_score_attribute, str
         ):
             raise TypeError(
-                f"CheckpointConfig(checkpoint_score_attribute={self.checkpoint_score_attribute!r}): "
+                "CheckpointConfig(checkpoint_score_attribute="
+                f"{self.checkpoint_score_attribute!r}): "
                 "a key of the metrics"
             )
         if self.checkpoint_score_order not in ("max", "min"):

@@ -1,6 +1,7 @@
 """What a run's folder keeps of its trainer, so that `TorchTrainer.restore` makes the trainer again.
 
-    .trainer/trainer.json       configs and the names of datasets: one record with a checksum (`_records`)
+    .trainer/trainer.json       configs and the names of datasets: one record with a checksum
+                                (`_records`)
     .trainer/loop-DIGEST.pkl    the pickle of train_loop_per_worker
     .trainer/config-DIGEST.pkl  the pickle of train_loop_config
 

@@ -1,8 +1,9 @@
 """The folder of a run: its checkpoints, each whole or not there, and a line for each report.
 
     checkpoint_000003/             the files that were reported; one rename makes it
-    .reports/checkpoint_000003     its report, written before it: the folder's rename is what commits both
-    progress.jsonl                 all reports; each line ends with a checksum of what is before it (`_records`)
+    .reports/checkpoint_000003     its report, written before it: the folder's rename commits both
+    progress.jsonl                 all reports; each line ends with a checksum of what is before
+                                   it (`_records`)
     .staging-ID/3/rank-0/          what ranks are writing, of one attempt
     .dropped-checkpoint_000001/    on its way out
     .trainer/                      how its trainer is made again (`_restore`)

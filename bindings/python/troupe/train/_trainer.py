@@ -64,7 +64,11 @@ class TorchTrainer:
     that has none of its own yet. Raises TypeError or ValueError for what can never be right; starts
     nothing. As Ray's `ray.train.torch.TorchTrainer`.
 
-        trainer = TorchTrainer(train_loop, train_loop_config={"lr": 1e-3}, scaling_config=ScalingConfig(num_workers=4, use_gpu=True))
+        trainer = TorchTrainer(
+            train_loop,
+            train_loop_config={"lr": 1e-3},
+            scaling_config=ScalingConfig(num_workers=4, use_gpu=True),
+        )
         print(trainer.fit().metrics)
     """
 

@@ -279,7 +279,8 @@ def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Does not block. Raises TypeError or ValueError for what can never be right.
 
-        @tune.sweep(trials=64, gpus=0.5, metric="acc", mode="max", space={"lr": tune.loguniform(1e-4, 1e-1)}, stop_early="asha", max_t=20)
+        @tune.sweep(trials=64, gpus=0.5, metric="acc", mode="max", stop_early="asha", max_t=20,
+                    space={"lr": tune.loguniform(1e-4, 1e-1)})
         def train(lr, epochs=20): ...
 
         grid = train.sweep(epochs=30)

@@ -78,7 +78,8 @@ def run(
     Raises what that does, and TuneError where a trial has failed, unless
     `raise_on_failed_trial=False`. As Ray's `tune.run`.
 
-        analysis = tune.run(train, config={"lr": tune.uniform(0, 1)}, num_samples=10, metric="acc", mode="max")
+        analysis = tune.run(
+            train, config={"lr": tune.uniform(0, 1)}, num_samples=10, metric="acc", mode="max")
         print(analysis.best_config)
     """
     from troupe.tune._errors import TuneError

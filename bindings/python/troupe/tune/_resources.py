@@ -22,7 +22,8 @@ class PlacementGroupFactory:
     `strategy`: as of placement groups. Raises ValueError for what is no bundle. As Ray's
     `tune.PlacementGroupFactory`.
 
-        tune.with_resources(train, tune.PlacementGroupFactory([{"CPU": 1}, {"CPU": 4}, {"CPU": 4}], strategy="SPREAD"))
+        gang = tune.PlacementGroupFactory([{"CPU": 1}, {"CPU": 4}, {"CPU": 4}], strategy="SPREAD")
+        tune.with_resources(train, gang)
     """
 
     def __init__(self, bundles: Sequence[Mapping[str, float]], strategy: str = "PACK") -> None:

@@ -84,7 +84,8 @@ def with_parameters(trainable: Callable[..., Any], **parameters: object) -> Give
 
     Raises TypeError for names that the function does not take. As Ray's `tune.with_parameters`.
 
-        Tuner(tune.with_parameters(train, data=data), param_space=...)       # def train(config, data): ...
+        def train(config, data): ...
+        Tuner(tune.with_parameters(train, data=data), param_space=...)
     """
     known = given(trainable)
     both = {**known.parameters, **parameters}

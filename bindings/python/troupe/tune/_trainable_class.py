@@ -29,8 +29,10 @@ class Trainable:
         class Digits(tune.Trainable):
             def setup(self, config): self.model = Net(config["width"])
             def step(self): return {"acc": train_an_epoch(self.model)}
-            def save_checkpoint(self, folder): torch.save(self.model.state_dict(), os.path.join(folder, "model.pt"))
-            def load_checkpoint(self, folder): self.model.load_state_dict(torch.load(os.path.join(folder, "model.pt")))
+            def save_checkpoint(self, folder):
+                torch.save(self.model.state_dict(), os.path.join(folder, "model.pt"))
+            def load_checkpoint(self, folder):
+                self.model.load_state_dict(torch.load(os.path.join(folder, "model.pt")))
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **parameters: Any) -> None:

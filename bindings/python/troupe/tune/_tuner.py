@@ -31,7 +31,11 @@ class Tuner:
     see TuneConfig, RunConfig. Raises TypeError or ValueError for what can never be right; starts
     nothing. As Ray's `ray.tune.Tuner`.
 
-        grid = Tuner(train, param_space={"lr": tune.loguniform(1e-4, 1e-1)}, tune_config=TuneConfig(metric="acc", mode="max", num_samples=64)).fit()
+        grid = Tuner(
+            train,
+            param_space={"lr": tune.loguniform(1e-4, 1e-1)},
+            tune_config=TuneConfig(metric="acc", mode="max", num_samples=64),
+        ).fit()
         print(grid.get_best_result().config)
     """
 

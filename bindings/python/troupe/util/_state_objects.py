@@ -61,7 +61,11 @@ def _is_driver() -> bool:
     return ActorContext.current is None
 
 
-def get_objects(id: Any, address: str | None = None, timeout: int = 30) -> list[StateRecord]:  # noqa: A002
+def get_objects(
+    id: Any,  # noqa: A002
+    address: str | None = None,
+    timeout: int = 30,
+) -> list[StateRecord]:
     """What this process knows of the object of this id (hex), or of this ref: one record, or
     none."""
     wanted = id if isinstance(id, str) else id.hex()

@@ -18,7 +18,9 @@ class RayDeprecationWarning(DeprecationWarning):
     """Of a name that will go."""
 
 
-def PublicAPI(*args: Any, stability: str = "stable", api_group: str = "Others") -> Any:  # noqa: N802
+def PublicAPI(  # noqa: N802
+    *args: Any, stability: str = "stable", api_group: str = "Others"
+) -> Any:
     """For users; `stability`: stable, beta or alpha.
 
     Bare, or with options. ValueError for another stability.

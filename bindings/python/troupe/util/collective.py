@@ -43,6 +43,8 @@ _TIMEOUT_MS = 30000
 
 _groups: dict[str, BaseGroup] = {}
 
+_WITHOUT_A_GPU = " with CUDA and a GPU (backend=gloo and backend=troupe work without)"
+
 
 def init_collective_group(
     world_size: int,
@@ -88,7 +90,7 @@ def _check_available(backend: str, own: type[BaseGroup] | None) -> None:
     elif not (nccl_available() if backend == Backend.NCCL else gloo_available()):
         raise RuntimeError(
             f"backend {backend!r} cannot be used here: it needs torch"
-            f"{' with CUDA and a GPU (backend=gloo and backend=troupe work without)' if backend == Backend.NCCL else ''}"
+            f"{_WITHOUT_A_GPU if backend == Backend.NCCL else ''}"
         )
 
 

@@ -2,7 +2,8 @@
 
     requests = Counter("requests", description="answered", tag_keys=("path",))
     requests.inc(tags={"path": "/"})
-    collected()        # [{"name": "requests", "type": "counter", "tags": {"path": "/"}, "value": 1.0, ...}]
+    collected()
+    # [{"name": "requests", "type": "counter", "tags": {"path": "/"}, "value": 1.0, ...}]
 
 Metrics of one name and kind count together. View: this process; nothing is exported. An actor gives
 its own by a method that returns collected(). Calls take a lock and return at once.

@@ -239,7 +239,11 @@ def _task(each: dict[str, Any]) -> StateRecord:
     )
 
 
-def get_task(id: Any, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+def get_task(
+    id: Any,  # noqa: A002
+    address: str | None = None,
+    timeout: int = 30,
+) -> StateRecord | None:
     """The task of this id (hex), or of this ref; None where it is over."""
     return _one(
         list_tasks(address, limit=1 << 30), "task_id", id if isinstance(id, str) else id.hex()
@@ -301,22 +305,38 @@ def _event(each: dict[str, Any]) -> StateRecord:
     )
 
 
-def get_job(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+def get_job(
+    id: str,  # noqa: A002
+    address: str | None = None,
+    timeout: int = 30,
+) -> StateRecord | None:
     """The launch of this id (hex), or None."""
     return _one(list_jobs(address, limit=1 << 30), "job_id", id)
 
 
-def get_worker(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+def get_worker(
+    id: str,  # noqa: A002
+    address: str | None = None,
+    timeout: int = 30,
+) -> StateRecord | None:
     """The process of this id (hex), or None."""
     return _one(list_workers(address, limit=1 << 30), "worker_id", id)
 
 
-def get_actor(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+def get_actor(
+    id: str,  # noqa: A002
+    address: str | None = None,
+    timeout: int = 30,
+) -> StateRecord | None:
     """The actor of this id (hex), or None."""
     return _one(list_actors(address, limit=1 << 30), "actor_id", id)
 
 
-def get_node(id: str, address: str | None = None, timeout: int = 30) -> StateRecord | None:  # noqa: A002
+def get_node(
+    id: str,  # noqa: A002
+    address: str | None = None,
+    timeout: int = 30,
+) -> StateRecord | None:
     """The node of this id (hex), or None."""
     return _one(list_nodes(address, limit=1 << 30), "node_id", id)
 

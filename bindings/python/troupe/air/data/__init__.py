@@ -6,7 +6,8 @@ directory is as good.
     from troupe.air.data import DataLoader, UCVolumeDataset, UCVolumeReader, UCVolumeWriter
 
     loader = DataLoader(Decode(UCVolumeDataset("/Volumes/main/data/photos/train")), batch_size=32)
-    torch.distributed.checkpoint.save(state, storage_writer=UCVolumeWriter("/Volumes/main/data/photos/checkpoints/step_100"))
+    writer = UCVolumeWriter("/Volumes/main/data/photos/checkpoints/step_100")
+    torch.distributed.checkpoint.save(state, storage_writer=writer)
 """
 
 from typing import TYPE_CHECKING, Any

@@ -3,10 +3,13 @@
 sweep.db           the journal
 tuner.pkl          what Tuner was given: how to go on with it
 trainable.pkl      what its trials run, where that can be kept: how a command goes on with it
-sweep.json         what is compared, how trials are called, and the space: for whoever looks at it without unpickling anything
+sweep.json         what is compared, how trials are called, and the space: for whoever looks at
+                   it without unpickling anything
 .engine            who is at it; locked as long as that process lives
-.earlier-ID/       these files of an earlier sweep of the same name, whose trials' folders are beside those of this one: under Ray's names
-NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something to write
+.earlier-ID/       these files of an earlier sweep of the same name, whose trials' folders are
+                   beside those of this one: under Ray's names
+NAME_OF_A_TRIAL/   checkpoints, and whatever the trial writes there; made when there is something
+                   to write
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def sample_from(func: Callable[..., Any]) -> Function:
     of each point, with the same values of what was drawn before. What it draws of generators of its
     own is not seeded by the sweep, but kept: a resumed sweep has the same value. Raises TypeError.
 
-        {"width": tune.randint(16, 64), "heads": tune.sample_from(lambda spec: spec.config.width // 8)}
+        {"width": tune.randint(16, 64),
+         "heads": tune.sample_from(lambda spec: spec.config.width // 8)}
     """
     return Function.of(func)
 

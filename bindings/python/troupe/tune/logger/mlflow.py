@@ -33,7 +33,8 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
     without MLflow (`pip install 'troupe[tracking]'`), TypeError or ValueError for what is none of
     these. As Ray's `ray.air.integrations.mlflow.MLflowLoggerCallback`.
 
-        RunConfig(callbacks=[MLflowLoggerCallback("http://mlflow.example:5000", experiment_name="digits")])
+        logger = MLflowLoggerCallback("http://mlflow.example:5000", experiment_name="digits")
+        RunConfig(callbacks=[logger])
     """
 
     def __init__(

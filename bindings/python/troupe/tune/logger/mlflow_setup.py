@@ -37,7 +37,8 @@ def setup_mlflow(
     `ray.air.integrations.mlflow.setup_mlflow`.
 
         def train(config):
-            mlflow = setup_mlflow(config, experiment_name="digits", create_experiment_if_not_exists=True)
+            mlflow = setup_mlflow(
+                config, experiment_name="digits", create_experiment_if_not_exists=True)
             mlflow.log_metric("loss", 0.1, step=0)
     """
     try:

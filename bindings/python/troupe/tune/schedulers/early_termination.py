@@ -176,7 +176,8 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
     Of n trials these are the worst n * truncation_percentage / 100, rounded down, and of equal ones
     none. Raises ValueError.
 
-        TruncationSelectionPolicy(truncation_percentage=20, evaluation_interval=1, delay_evaluation=5)
+        TruncationSelectionPolicy(
+            truncation_percentage=20, evaluation_interval=1, delay_evaluation=5)
     """
 
     def __init__(

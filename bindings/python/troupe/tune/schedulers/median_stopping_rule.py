@@ -120,7 +120,8 @@ class MedianStoppingRule(Scheduler):
     on from this report. A metric that is None or NaN is worse than all others. Raises TypeError or
     ValueError.
 
-        TuneConfig(metric="loss", mode="min", scheduler=MedianStoppingRule(time_attr="training_iteration", grace_period=3))
+        rule = MedianStoppingRule(time_attr="training_iteration", grace_period=3)
+        TuneConfig(metric="loss", mode="min", scheduler=rule)
     """
 
     def __init__(

@@ -25,7 +25,8 @@ class OptunaPruner(Scheduler):
     and goes on from a checkpoint has taken back. Steps are what is reported as `time_attr`. Raises
     ImportError or TypeError.
 
-        TuneConfig(metric="acc", mode="max", scheduler=tune.OptunaPruner(optuna.pruners.PercentilePruner(25.0)))
+        pruner = tune.OptunaPruner(optuna.pruners.PercentilePruner(25.0))
+        TuneConfig(metric="acc", mode="max", scheduler=pruner)
     """
 
     def __init__(

@@ -69,8 +69,9 @@ class PopulationBasedTraining(Scheduler):
     the least progress first. `synch=True`: all wait for each other at each interval. A metric that
     is None or NaN is worse than all others. Raises TypeError or ValueError.
 
-        PopulationBasedTraining(time_attr="training_iteration", perturbation_interval=5, metric="acc", mode="max",
-                                hyperparam_mutations={"lr": tune.loguniform(1e-4, 1e-1), "batch": [32, 64, 128]})
+        PopulationBasedTraining(
+            time_attr="training_iteration", perturbation_interval=5, metric="acc", mode="max",
+            hyperparam_mutations={"lr": tune.loguniform(1e-4, 1e-1), "batch": [32, 64, 128]})
     """
 
     needs_checkpoints = True

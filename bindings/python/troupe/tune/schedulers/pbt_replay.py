@@ -72,7 +72,8 @@ class PopulationBasedTrainingReplay(Scheduler):
     `param_space` says; a change goes on from the trial's own checkpoint of that iteration, so it
     must report one there. Raises ValueError where there is no such file.
 
-        TuneConfig(scheduler=PopulationBasedTrainingReplay("~/troupe_results/digits/pbt_policy_3.txt"))
+        policy = "~/troupe_results/digits/pbt_policy_3.txt"
+        TuneConfig(scheduler=PopulationBasedTrainingReplay(policy))
     """
 
     needs_checkpoints = True

@@ -19,7 +19,8 @@ class BasicVariantGenerator:
     `random_state`: a seed, or a generator that one is drawn from: the same seed makes the same
     configurations, on every machine. Raises TypeError or ValueError.
 
-        TuneConfig(search_alg=BasicVariantGenerator(points_to_evaluate=[{"lr": 0.1}], random_state=7), num_samples=20)
+        search = BasicVariantGenerator(points_to_evaluate=[{"lr": 0.1}], random_state=7)
+        TuneConfig(search_alg=search, num_samples=20)
     """
 
     def __init__(
