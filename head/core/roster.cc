@@ -235,8 +235,6 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   joined.name = same ? node->name : UniqueName(turn.state, info.node, info.name);
   joined.wall_us = turn.wall_us;
   if (!same || !(node->info == joined.registration)) turn.Append(std::move(joined));
-  while (turn.state.dead_nodes.size() > kDeadNodesMax)
-    ForgetNode(turn, turn.state.dead_nodes.front());
   node = turn.FindNode(info.node);
   node->session = request.route.session;
   node->reported = true;
@@ -356,6 +354,11 @@ void ForgetNode(Turn& turn, const NodeId& id) {
 
 namespace {
 
+void ForgetAllButTheLatestDead(Turn& turn) {
+  const auto& dead = turn.state.dead_nodes;
+  while (dead.size() > kDeadNodesMax) ForgetNode(turn, dead.front());
+}
+
 // What a launch's ranks and actors had there. A launch that fails with the node ends them itself.
 void LoseBundlesInside(Turn& turn, const std::vector<GroupId>& groups, wire::FailureKind kind,
                        const std::string& why) {
@@ -403,6 +406,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
   LoseActorsOn(turn, id, text, verdict);
   for (const GroupId& group : groups) LoseBundles(turn, group, kind, text);
   LoseBundlesInside(turn, inside, kind, text);
+  ForgetAllButTheLatestDead(turn);
   turn.state.dirty = true;
 }
 
@@ -425,6 +429,7 @@ void OnNodeLeaves(Turn& turn, Node& node) {
 }
 
 void AwaitNodes(Turn& turn) {
+  ForgetAllButTheLatestDead(turn);
   for (auto& [id, node] : turn.state.nodes) {
     if (node.dead) continue;
     node.last_heard = turn.now;

@@ -107,6 +107,7 @@ TEST_F(Bounds, NodesThatCameAndWentAreForgottenTheOldestFirst) {
     Say(session, goodbye);
     Feed(SessionClosed{session});
     Advance(10s);
+    ASSERT_LE(core_->state().dead_nodes.size(), kDeadNodesMax) << "before another one joins";
   }
   Join(1, 1);
   EXPECT_LE(core_->state().nodes.size(), kDeadNodesMax + 1);
