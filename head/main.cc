@@ -50,6 +50,8 @@ ABSL_FLAG(std::uint64_t, log_bytes_max, 64u << 20,
           "the log, where it is a file, loses its older half over this");
 ABSL_FLAG(std::uint64_t, snapshot_every, 20000,
           "events after which a snapshot takes the journal's place");
+ABSL_FLAG(std::uint64_t, ended_max, 10000,
+          "launches that are over and stay in memory; older ones are read from the archive");
 
 namespace {
 
@@ -115,6 +117,7 @@ int main(int argc, char** argv) {
   options.local_clients = !absl::GetFlag(FLAGS_no_local_clients);
   options.embedded = absl::GetFlag(FLAGS_embedded);
   options.snapshot_every = absl::GetFlag(FLAGS_snapshot_every);
+  options.ended_max = absl::GetFlag(FLAGS_ended_max);
   const troupe::Status status = troupe::head::RunHead(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "troupe-head: %s\n", troupe::MessageOf(status).c_str());

@@ -237,6 +237,7 @@ class Folder {
     if (launch == nullptr || launch->marker) return;  // S6: the first one stands
     launch->marker = e.marker;
     launch->marker_lived_us = e.lived_us;
+    s_.ended.Add(e.lived_us, launch->id);
     ForgetProcesses(*launch);
     launch->phase = wire::LaunchState::kTerminal;
     s_.waiting_runs.erase(e.marker.launch);
@@ -246,7 +247,10 @@ class Folder {
   }
   void operator()(const wire::LaunchRetired& e) {
     // A snapshot has the tombstone alone.
-    if (const Launch* launch = FindLaunch(e.launch)) s_.requests.erase(launch->request);
+    if (const Launch* launch = FindLaunch(e.launch)) {
+      s_.requests.erase(launch->request);
+      s_.ended.Remove(launch->marker_lived_us, e.launch);
+    }
     s_.launches.erase(e.launch);
     const bool is_new =
         s_.tombstones.insert_or_assign(e.launch, Tombstone{e.outcome, e.exit_code}).second;

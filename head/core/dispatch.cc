@@ -6,6 +6,8 @@
 #include "head/core/actor_losses.h"
 #include "head/core/actor_views.h"
 #include "head/core/actors.h"
+#include "head/core/archive/archive.h"
+#include "head/core/archive/launch_list.h"
 #include "head/core/certificates.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
@@ -76,7 +78,7 @@ class Reads {
   Reads(Turn& turn, const Request& request) : t_(turn), r_(request) {}
   bool operator()(const wire::WatchLaunch& m) { return OnWatchLaunch(t_, r_, m), true; }
   bool operator()(const wire::GetLaunch& m) { return OnGetLaunch(t_, r_, m), true; }
-  bool operator()(const wire::ListLaunches&) { return OnListLaunches(t_, r_), true; }
+  bool operator()(const wire::ListLaunches& m) { return OnListLaunches(t_, r_, m), true; }
   bool operator()(const wire::WatchActor& m) { return OnWatchActor(t_, r_, m), true; }
   bool operator()(const wire::GetNamedActor& m) { return OnGetNamedActor(t_, r_, m), true; }
   bool operator()(const wire::ListActors&) { return OnListActors(t_, r_), true; }
@@ -254,7 +256,7 @@ void OnTick(Turn& turn) {
         OnRecreateTimer(turn, ActorId(id));
         break;
       case TimerKind::kRetention:
-        OnRetentionTimer(turn, LaunchId(id));
+        OnRetentionTimer(turn);
         break;
       case TimerKind::kEnding:
         OnEndingTimer(turn, LaunchId(id));

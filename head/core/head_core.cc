@@ -4,6 +4,7 @@
 
 #include "head/core/actor_losses.h"
 #include "head/core/apply.h"
+#include "head/core/archive/archive.h"
 #include "head/core/dispatch.h"
 #include "head/core/ending.h"
 #include "head/core/gang/regroup.h"
@@ -23,7 +24,9 @@ class Inputs {
   explicit Inputs(Turn& turn) : t_(turn) {}
   void operator()(const SessionOpened& i) { OpenSession(t_, i); }
   void operator()(const SessionClosed& i) { CloseSession(t_, i.session); }
-  void operator()(const MessageFrom& i) { OnMessage(t_, i); }
+  void operator()(const MessageFrom& i) {
+    if (!HoldForRecall(t_, i)) OnMessage(t_, i);
+  }
   void operator()(const Tick&) { OnTick(t_); }
   void operator()(const Appended&) {}
   void operator()(const ProbeDone& i) { OnProbe(t_, i); }
@@ -31,6 +34,8 @@ class Inputs {
   void operator()(const DiskFull& i) { t_.state.read_only = i.full; }
   void operator()(const TokenUsed& i) { NoteTokenUsed(t_, i.id); }
   void operator()(const PlanNow&) { Schedule(t_); }
+  void operator()(const Archived& i) { OnArchived(t_, i); }
+  void operator()(const Recalled& i) { OnRecalled(t_, i); }
 
  private:
   Turn& t_;
@@ -111,6 +116,9 @@ Effects HeadCore::Finish(Turn& turn) {
   out.probes = std::move(turn.probes);
   out.looks = std::move(turn.looks);
   out.certificates = std::move(turn.certificates);
+  out.archive = std::move(turn.archive);
+  out.recalls = std::move(turn.recalls);
+  out.archived_until_us = turn.archived_until_us;
   while (!held_.empty() && held_.front().after <= durable_) {
     if (auto* send = std::get_if<Send>(&held_.front().effect)) {
       out.sends.push_back(std::move(*send));

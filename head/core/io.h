@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "head/core/archive/records.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/time.h"
 #include "runtime/wire/messages.h"
@@ -78,7 +79,7 @@ struct TokenUsed {
 /// Effects::plan_soon was said, and whatever else had come by then was handed in.
 struct PlanNow {};
 using Input = std::variant<SessionOpened, SessionClosed, MessageFrom, Tick, Appended, ProbeDone,
-                           WorkerSeen, DiskFull, TokenUsed, PlanNow>;
+                           WorkerSeen, DiskFull, TokenUsed, PlanNow, Archived, Recalled>;
 
 struct Row {
   std::uint64_t sequence = 0;
@@ -119,6 +120,10 @@ struct Effects {
   std::vector<Probe> probes;
   std::vector<Look> looks;
   std::vector<Certify> certificates;
+  std::vector<EndedRecord> archive;  // to write, in one transaction; answer: Archived
+  std::vector<Recall> recalls;       // to read from the archive; answer: Recalled
+  /// Records of launches that ended before that lived time are to go from the archive; 0: none.
+  std::uint64_t archived_until_us = 0;
   std::optional<Instant> wake_at;  // replaces the earlier one
   bool plan_soon = false;          // hand in PlanNow, once, behind what is there already
   bool stop = false;               // end this head once the sends are out

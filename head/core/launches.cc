@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "head/core/archive/archive.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/gang/regroup.h"
 #include "head/core/groups.h"
 #include "head/core/jobs/jobs.h"
-#include "head/core/lived_time.h"
 #include "head/core/markers.h"
 #include "head/core/runs.h"
 #include "head/core/schedule.h"
@@ -192,17 +192,6 @@ void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& mess
   if (launch != nullptr) turn.Reply(request, wire::LaunchUpdate{InfoOf(turn, *launch)});
 }
 
-void OnListLaunches(Turn& turn, const Request& request) {
-  turn.BeginListing();
-  wire::LaunchList list;
-  for (const auto& [id, launch] : turn.state.launches)
-    list.launches.push_back(InfoOf(turn, launch));
-  std::sort(list.launches.begin(), list.launches.end(), [](const auto& a, const auto& b) {
-    return a.submitted_us != b.submitted_us ? a.submitted_us < b.submitted_us : a.launch < b.launch;
-  });
-  turn.Reply(request, std::move(list));
-}
-
 void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& message) {
   const Launch* launch = Find(turn, request, message.launch);
   if (launch == nullptr) return;
@@ -303,16 +292,6 @@ void OnCancelTimer(Turn& turn, const LaunchId& id) {
   StopLaunch(turn, *launch, order);
 }
 
-void OnRetentionTimer(Turn& turn, const LaunchId& id) {
-  const Launch* launch = turn.FindLaunch(id);
-  if (launch == nullptr || launch->open()) return;
-  wire::LaunchRetired retired;
-  retired.launch = id;
-  retired.outcome = launch->marker->outcome;
-  retired.exit_code = launch->marker->exit_code;
-  turn.Append(retired);
-}
-
 void ResumeLaunchTimers(Turn& turn) {
   for (auto& [id, launch] : turn.state.launches) {
     launch.started = turn.now;
@@ -320,13 +299,8 @@ void ResumeLaunchTimers(Turn& turn) {
     if (launch.open() && launch.cancel_requested) {
       turn.Arm(turn.now + turn.options.cancel_grace, TimerKind::kCancel, id);
     }
-    if (launch.open()) continue;
-    const std::uint64_t due_us = launch.marker_lived_us + turn.options.retention_us;
-    const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
-    const std::uint64_t left_us =
-        std::min(due_us > lived_us ? due_us - lived_us : 0, turn.options.retention_us);
-    turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, id);
   }
+  ArchiveEnded(turn);
 }
 
 void PushLaunch(Turn& turn, const Launch& launch) {

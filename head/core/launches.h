@@ -12,7 +12,6 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
                     const std::string& payload);
 void OnWatchLaunch(Turn& turn, const Request& request, const wire::WatchLaunch& message);
 void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& message);
-void OnListLaunches(Turn& turn, const Request& request);
 void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& message);
 void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch& message);
 /// The marker CANCELLED, as it was asked for.
@@ -21,7 +20,6 @@ Verdict CancelledVerdict(const Turn& turn, const Launch& launch);
 void Adopt(Turn& turn, Launch& launch, const Request& request);
 void OnLaunchTimer(Turn& turn, const LaunchId& id);
 void OnCancelTimer(Turn& turn, const LaunchId& id);
-void OnRetentionTimer(Turn& turn, const LaunchId& id);
 /// After replay: deadlines count on from submission.
 void ResumeLaunchTimers(Turn& turn);
 void PushLaunch(Turn& turn, const Launch& launch);

@@ -16,6 +16,8 @@ void Note(Turn& turn, std::uint64_t lived_us) {
   passed.wall_us = turn.wall_us;
   turn.Append(passed);
   turn.state.lived_at = turn.now;
+  if (lived_us > turn.options.retention_us)
+    turn.archived_until_us = lived_us - turn.options.retention_us;
 }
 
 }  // namespace

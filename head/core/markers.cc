@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "head/core/archive/archive.h"
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/groups.h"
@@ -129,8 +130,7 @@ void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
   launch.ending = Ending();
   if (on_nodes) EndForMarker(turn, launch);
   EndGroup(turn, launch.group, "its launch ended");
-  turn.Arm(turn.now + std::chrono::microseconds(turn.options.retention_us), TimerKind::kRetention,
-           launch.id);
+  ArchiveEnded(turn);
   OnJobMarker(turn, launch);
 }
 

@@ -52,6 +52,12 @@ struct CoreOptions {
   Duration lag_max = std::chrono::milliseconds(500);
   std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
   std::size_t dead_actors_max = 1000;
+  /// Whether the shell has an archive; without one what is over stays in memory for the retention.
+  bool archives = false;
+  /// Launches that are over and in memory, and how long each stays there: a submission may be
+  /// repeated for so long by who got no answer (archive/records.h).
+  std::size_t ended_max = 10'000;
+  std::uint64_t ended_least_us = 60'000'000;
   std::uint32_t ranks_max = 65536;
   Preemption preemption = Preemption::kNever;
   /// What no node can hold waits for one that joins, whether or not its maker asks for that.

@@ -150,6 +150,7 @@ void CloseSession(Turn& turn, const SessionId& id) {
   if (found == turn.state.sessions.end()) return;
   const Session session = found->second;
   turn.state.sessions.erase(found);
+  turn.state.recalls.Drop(id);
   if (session.role == wire::Role::kWorker) {
     // Its processes live on and watch on: see ResumeWatches.
     OnWorkerGone(turn, session, id);

@@ -145,6 +145,12 @@ void WriteRecentWrites(Writer& out, const RecentWrites& recent) {
 
 }  // namespace
 
+std::vector<wire::Event> EventsOf(const Launch& launch) {
+  Writer out;
+  WriteLaunch(out, launch);
+  return std::move(out.events);
+}
+
 std::vector<wire::Event> SnapshotOf(const State& state) {
   Writer out;
   wire::SnapshotBegun begun;
@@ -272,8 +278,11 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   if (event.cancel.hard) launch.stop_asked = event.cancel;
   launch.last_failure = event.last_failure;
   launch.preemptions = event.preemptions;
-  if (event.ended) launch.marker = event.marker;
   launch.marker_lived_us = event.marker_lived_us;
+  if (event.ended) {
+    launch.marker = event.marker;
+    state.ended.Add(launch.marker_lived_us, launch.id);
+  }
   (event.ended ? launch.value : launch.payload) = attachment;
   NoteJob(state, launch);
   if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;

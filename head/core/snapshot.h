@@ -15,6 +15,8 @@
 namespace troupe::head {
 
 std::vector<wire::Event> SnapshotOf(const State& state);
+/// The part of it that makes one launch.
+std::vector<wire::Event> EventsOf(const Launch& launch);
 
 /// What apply.cc does with the events of a snapshot.
 void Restore(State& state, const wire::SnapshotBegun& event, const std::string& attachment);

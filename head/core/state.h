@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/archive/recalls.h"
+#include "head/core/archive/records.h"
 #include "head/core/event_history.h"
 #include "head/core/holdings.h"
 #include "head/core/io.h"
@@ -340,6 +342,7 @@ struct State {
   std::map<RequestId, LaunchId> requests;
   std::map<LaunchId, Tombstone> tombstones;
   std::deque<LaunchId> tombstone_order;  // the oldest first; it goes when there are too many
+  EndedLaunches ended;                   // those of `launches` that have a marker
   std::map<ActorId, Actor> actors;
   std::map<ActorName, ActorId> names;
   /// Actors that have lost their names, but for those that are known to have ended: as with
@@ -373,7 +376,8 @@ struct State {
   std::set<Route> task_owners;
   std::deque<TaskListing> task_listings;  // under way, the oldest first
   Timers timers;
-  Waits waits;  // for markers
+  Waits waits;      // for markers
+  Recalls recalls;  // requests that wait for the archive
   Instant started{};
   Instant lived_at{};     // when lived_us was noted
   bool replaying = true;  // until the head starts

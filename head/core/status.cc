@@ -1,13 +1,30 @@
 #include "head/core/status.h"
 
 #include <utility>
+#include <vector>
 
+#include "head/core/archive/launch_list.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/views.h"
 #include "head/core/wire_convert.h"
 
 namespace troupe::head {
+
+namespace {
+
+// The open ones and, behind them, the latest that are over.
+std::vector<const Launch*> LaunchesOfStatus(const State& state) {
+  constexpr std::size_t kEndedMax = 1000;
+  std::vector<const Launch*> listed;
+  for (const auto& [id, launch] : state.launches) {
+    if (launch.open()) listed.push_back(&launch);
+  }
+  for (const LaunchId& id : state.ended.Latest(kEndedMax)) listed.push_back(&state.launches.at(id));
+  return listed;
+}
+
+}  // namespace
 
 wire::NodeState StateOf(const Node& node) {
   return node.dead                        ? wire::NodeState::kDead
@@ -52,8 +69,12 @@ void OnGetStatus(Turn& turn, const Request& request) {
   status.version = turn.options.version;
   turn.BeginListing();
   for (const auto& [id, node] : turn.state.nodes) status.nodes.push_back(InfoOf(turn, node));
-  for (const auto& [id, launch] : turn.state.launches) {
-    status.launches.push_back(InfoOf(turn, launch));
+  std::size_t bytes = 0;
+  for (const Launch* launch : LaunchesOfStatus(turn.state)) {
+    wire::LaunchInfo info = InfoOf(turn, *launch);
+    bytes += BytesOf(info);
+    if (bytes > kListBytesMax) break;
+    status.launches.push_back(std::move(info));
   }
   for (const auto& [id, actor] : turn.state.actors) status.actor_count += actor.live() ? 1 : 0;
   for (const auto& [id, group] : turn.state.groups) {

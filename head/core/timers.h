@@ -39,6 +39,7 @@ class Timers {
     entries_.erase(entries_.begin());
     return entry;
   }
+  std::size_t size() const { return entries_.size(); }
   std::optional<Instant> Next() const {
     if (entries_.empty()) return std::nullopt;
     return std::get<0>(*entries_.begin());

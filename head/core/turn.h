@@ -84,6 +84,9 @@ class Turn {
   std::vector<Probe> probes;
   std::vector<Look> looks;
   std::vector<head::Certify> certificates;
+  std::vector<EndedRecord> archive;
+  std::vector<Recall> recalls;
+  std::uint64_t archived_until_us = 0;
   bool stop() const { return stop_; }
 
  private:

@@ -14,8 +14,10 @@
 #include <optional>
 #include <utility>
 
+#include "head/journal/sqlite_archive.h"
 #include "head/journal/sqlite_journal.h"
 #include "head/journal/state_lock.h"
+#include "head/server/archive_link.h"
 #include "head/server/cluster_folder.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/server.h"
@@ -127,7 +129,15 @@ class HeadProcess {
     sqlite.seal =
         std::make_shared<EnvironmentSeal>(folder_->authority.Derived("variables in the journal"));
     TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
+    TROUPE_ASSIGN(std::unique_ptr<SqliteArchive> archive, SqliteArchive::Open(sqlite));
+    archive_.emplace(loop_.get_executor(), std::move(archive));
     CoreOptions core;
+    core.archives = true;
+    core.ended_max = options_.ended_max;
+    core.ended_least_us = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(
+            TestLimit("ended_least", std::chrono::microseconds(core.ended_least_us)))
+            .count());
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
     core.boot_id = os::BootId();
@@ -190,6 +200,7 @@ class HeadProcess {
     server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
     server.host_name = HostName();
     server.local_clients = options_.local_clients;
+    server.archive = &*archive_;
     server.snapshot_every = options_.snapshot_every;
     server.replayed = replayed_;
     const std::string socket = server.socket_path;
@@ -238,6 +249,7 @@ class HeadProcess {
   std::optional<NetTokenMint> mint_;
   std::string client_token_;  // to be told once, to who started this head
   std::optional<HeadCore> core_;
+  std::optional<ArchiveLink> archive_;
   std::optional<Server> server_;
   std::optional<asio::posix::stream_descriptor> lifeline_;
   std::array<char, 1> lifeline_byte_{};

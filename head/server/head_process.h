@@ -19,6 +19,7 @@ struct HeadOptions {
   int lifeline_fd = -1;         // the head ends when this pipe does
   double certificate_days = 7;  // life of the certificates of nodes and of the head
   std::uint64_t snapshot_every = 20000;  // events
+  std::uint64_t ended_max = 10000;       // launches that are over and in memory
   std::string run_secret_file;        // a `troupe run`'s: authority and tokens are derived from it
   std::string run;                    // its name
   std::string preemption = "never";   // or "restartable": whom a higher priority may end

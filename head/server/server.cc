@@ -270,6 +270,7 @@ void Server::Perform(Effects effects) {
     asio::post(executor_, [this, seen = WorkerSeen{look.node, look.question,
                                                    os::StateOf(look.pid)}] { Feed(seen); });
   }
+  options_.archive->Serve(effects, [this](const Input& input) { Feed(input); });
   if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
   if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());
 }

@@ -14,6 +14,7 @@
 #include "head/core/head_core.h"
 #include "head/http/http_server.h"
 #include "head/journal/journal_thread.h"
+#include "head/server/archive_link.h"
 #include "runtime/async/loop_thread.h"
 #include "runtime/async/scope.h"
 #include "runtime/async/timer.h"
@@ -31,6 +32,7 @@ struct ServerOptions {
   bool local_clients = true;
   async::Executor handshakes;
   async::LoopThread* http = nullptr;     // where HTTP is served; it must outlive the head's loop
+  ArchiveLink* archive = nullptr;        // it has launches that are over
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
 };

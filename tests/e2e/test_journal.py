@@ -88,6 +88,59 @@ def test_snapshots_bound_the_journal(home: Home) -> None:
     )  # of more than a thousand
 
 
+def test_launches_that_are_over_leave_the_heads_memory_and_are_read_from_its_archive(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launches wait for nodes that never come, and are cancelled: 120 of them, at a head that keeps
+    5 in memory."""
+    from troupe._bridge import native
+    from troupe._cluster import executables
+    from troupe._cluster.session import Session
+    from troupe._identity import new_id
+
+    in_memory, launches = 5, 120
+    monkeypatch.setenv("TROUPE_TEST_LIMITS", "ended_least=0.001")
+    args = [f"--state-dir={home.path / 'cluster'}", f"--ended-max={in_memory}"]
+
+    def boot() -> tuple[executables.Started, Session]:
+        started = executables.start("troupe-head", args, log=home.path / "head.log")
+        client = native.ControlClient.connect_unix(str(started.ready["socket"]))
+        return started, Session.over_client(client, namespace="")
+
+    def end_one(number: int) -> str:
+        spec = {"mode": "command", "ranks": 1, "attempts_max": 1, "name": f"run-{number}"}
+        accepted = session.request("SubmitLaunch", {"spec": spec, "request": new_id()})[1]
+        stop = {"launch": accepted["launch"], "hard": True, "reason": f"reason {number}"}
+        session.request("CancelLaunch", stop)
+        return str(accepted["launch"])
+
+    def whole(launch: str) -> tuple[str, str, str]:
+        info = session.request("GetLaunch", {"launch": launch})[1]["info"]
+        marker = session.request("WaitMarker", {"launch": launch})[1]["marker"]
+        assert (info["outcome"], info["cause"]) == (marker["outcome"], marker["cause"])
+        return info["name"], info["outcome"], info["cause"]
+
+    head, session = boot()
+    try:
+        ids = [end_one(number) for number in range(launches)]
+        eventually(
+            lambda: len(session.request("ListLaunches", {})[1]["launches"]) <= in_memory,
+            what="the move of all others to the archive",
+        )
+        for _ in range(2):
+            for number in (0, launches // 2, launches - 1):
+                expected = (f"run-{number}", "cancelled", f"reason {number}")
+                assert whole(ids[number]) == expected
+            session.close()
+            head.process.kill()
+            head.process.wait()
+            head, session = boot()
+        session.close()
+        assert (home.path / "cluster" / "head" / "archive.db").stat().st_mode & 0o077 == 0
+    finally:
+        executables.end([head.process])
+
+
 FAULTS = pytest.mark.skipif(
     b"TROUPE_FAULTS"
     not in Path(os.environ.get("TROUPE_BIN_DIR", "/nonexistent"), "troupe-head").read_bytes()

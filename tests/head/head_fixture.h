@@ -41,6 +41,9 @@ class HeadFixture : public ::testing::Test {
     for (Close& close : effects.closes) closed_.push_back(std::move(close));
     for (Probe& probe : effects.probes) probes_.push_back(probe);
     for (Look& look : effects.looks) looks_.push_back(look);
+    for (EndedRecord& record : effects.archive) archived_.push_back(std::move(record));
+    for (Recall& recall : effects.recalls) recalls_.push_back(recall);
+    if (effects.archived_until_us != 0) archived_until_us_ = effects.archived_until_us;
     if (effects.wake_at) wake_at_ = effects.wake_at;
     if (effects.plan_soon) Feed(PlanNow());
     if (auto_commit_) Commit();
@@ -301,6 +304,9 @@ class HeadFixture : public ::testing::Test {
   std::vector<Close> closed_;
   std::vector<Probe> probes_;
   std::vector<Look> looks_;
+  std::vector<EndedRecord> archived_;  // handed out to be written, in order
+  std::vector<Recall> recalls_;
+  std::uint64_t archived_until_us_ = 0;
   std::optional<Instant> wake_at_;
   bool auto_commit_ = true;
   std::uint64_t sessions_ = 0;

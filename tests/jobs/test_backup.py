@@ -72,6 +72,7 @@ def test_a_backup_of_a_head_that_runs_is_whole_and_takes_the_place_of_lost_state
         writer.end()
     backup = tmp_path / f"b{BACKUPS - 1}"
     assert backup.stat().st_mode & 0o777 == 0o700
+    assert (backup / "head" / "archive.db").exists()
     assert all(each.stat().st_mode & 0o077 == 0 for each in backup.rglob("*"))
     again = home.run("journal", "backup", str(backup), ok=False)
     assert again.returncode == 1 and "is there already" in again.stderr

@@ -25,8 +25,14 @@ from troupe._cluster import executables, folders, home
 from troupe._identity import new_id
 
 TRIES = 10
-_DATABASE, _LOG = "journal.db", "journal.db-wal"
-_NOT_COPIED = ("lock", "ballast", _DATABASE, _LOG, "journal.db-shm", "restored")
+_DATABASE, _ARCHIVE = "journal.db", "archive.db"
+_LOG = "-wal"  # behind the name of a database: its log
+_NOT_COPIED = (
+    "lock",
+    "ballast",
+    *(name + part for name in (_DATABASE, _ARCHIVE) for part in ("", _LOG, "-shm")),
+    "restored",
+)
 _WAL_HEADER_BYTES = 32
 RECORD = "backup.json"
 
@@ -49,6 +55,8 @@ def back_up(cluster: home.ClusterHome, target: Path) -> dict[str, Any]:
             if path.name not in _NOT_COPIED and stat.S_ISREG(path.lstat().st_mode):
                 _copy(path, fresh / "head" / path.name)
         said = _copy_journal(source, fresh / "head")
+        # Behind the journal: what that has no more is in the archive by then.
+        _copy_database(source, fresh / "head", _ARCHIVE)
         record = {
             "cluster_id": cluster.cluster_id,
             "address": cluster.address,
@@ -60,37 +68,51 @@ def back_up(cluster: home.ClusterHome, target: Path) -> dict[str, Any]:
 
 
 def _copy_journal(source: Path, target: Path) -> str:
-    """Copy database and log, and return what the head's check says of the copy."""
-    why = "the log was begun anew during each copy"
+    """Copy the journal, and return what the head's check says of the copy."""
+    why = ""
     for _ in range(TRIES):
-        before = _generation(source)
-        _copy(source / _DATABASE, target / _DATABASE)
-        (target / _LOG).unlink(missing_ok=True)
-        if (source / _LOG).exists():
-            _copy(source / _LOG, target / _LOG)
-        if _generation(source) != before:
-            continue
+        _copy_database(source, target, _DATABASE)
         done = check(target)
         if done.returncode == 0:
             return done.stdout.strip()
         why = done.stderr.strip() or done.stdout.strip()
-    raise exceptions.TroupeError(
-        f"no whole copy of {source / _DATABASE} in {TRIES} tries: {why}\n  try again; if it is "
+    raise _no_whole_copy(source / _DATABASE, why)
+
+
+def _copy_database(source: Path, target: Path, name: str) -> None:
+    """Copy a database and its log, of one generation; nothing where there is none."""
+    if not (source / name).exists():
+        return
+    log = name + _LOG
+    for _ in range(TRIES):
+        before = _generation(source, name)
+        _copy(source / name, target / name)
+        (target / log).unlink(missing_ok=True)
+        if (source / log).exists():
+            _copy(source / log, target / log)
+        if _generation(source, name) == before:
+            return
+    raise _no_whole_copy(source / name, "the log was begun anew during each copy")
+
+
+def _no_whole_copy(database: Path, why: str) -> exceptions.TroupeError:
+    return exceptions.TroupeError(
+        f"no whole copy of {database} in {TRIES} tries: {why}\n  try again; if it is "
         "damaged: troupe stop, then troupe journal check"
     )
 
 
-def _generation(folder: Path) -> tuple[bytes, tuple[int, int]]:
+def _generation(folder: Path, name: str) -> tuple[bytes, tuple[int, int]]:
     """Return what changes when the log is begun anew: its header; and, while there is none, size
     and time of the database."""
     try:
-        with open(folder / _LOG, "rb") as file:
+        with open(folder / (name + _LOG), "rb") as file:
             header = file.read(_WAL_HEADER_BYTES)
     except FileNotFoundError:
         header = b""
     if len(header) == _WAL_HEADER_BYTES:
         return header, (0, 0)
-    info = (folder / _DATABASE).stat()
+    info = (folder / name).stat()
     return header, (info.st_size, info.st_mtime_ns)
 
 

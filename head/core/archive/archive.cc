@@ -1,0 +1,193 @@
+#include "head/core/archive/archive.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "head/core/apply.h"
+#include "head/core/archive/launch_list.h"
+#include "head/core/dispatch.h"
+#include "head/core/lived_time.h"
+#include "head/core/roles.h"
+#include "head/core/snapshot.h"
+#include "runtime/wire/role_table.h"
+
+namespace troupe::head {
+namespace {
+
+// In one transaction of the archive.
+constexpr std::size_t kMoveBatch = 64;
+
+// The launch that a request is about, of the requests that launches which are over are asked for
+// by.
+struct AskedLaunch {
+  LaunchId operator()(const wire::GetLaunch& m) const { return m.launch; }
+  LaunchId operator()(const wire::WatchLaunch& m) const { return m.launch; }
+  LaunchId operator()(const wire::GetResult& m) const { return m.launch; }
+  LaunchId operator()(const wire::WaitMarker& m) const { return m.launch; }
+  LaunchId operator()(const wire::CancelLaunch& m) const { return m.launch; }
+  template <class Other>
+  LaunchId operator()(const Other&) const {
+    return LaunchId();
+  }
+};
+
+// What has to be read for this request; nullopt: nothing.
+std::optional<Recall> NeedOf(const State& state, const wire::Body& body) {
+  Recall recall;
+  if (const auto* list = wire::GetIf<wire::ListLaunches>(&body)) {
+    if (list->limit == 0) return std::nullopt;
+    recall.limit = std::min<std::size_t>(list->limit, kLaunchPageMax) + 1;  // whether there is more
+    recall.since_us = list->since_us;
+    recall.before_us = list->before_us;
+    recall.before = list->before;
+    return recall;
+  }
+  recall.launch = wire::Visit(AskedLaunch(), body);
+  if (recall.launch.IsNil() || state.launches.count(recall.launch) > 0) return std::nullopt;
+  return recall;
+}
+
+void ArmRetention(Turn& turn) {
+  EndedLaunches& ended = turn.state.ended;
+  if (ended.timer_armed || ended.empty()) return;
+  ended.timer_armed = true;
+  const std::uint64_t due_us = ended.OldestLivedUs() + turn.options.retention_us;
+  const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
+  const std::uint64_t left_us =
+      std::min(due_us > lived_us ? due_us - lived_us : 0, turn.options.retention_us);
+  turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, Id128{});
+}
+
+void Retire(Turn& turn, const Launch& launch) {
+  wire::LaunchRetired retired;
+  retired.launch = launch.id;
+  retired.outcome = launch.marker->outcome;
+  retired.exit_code = launch.marker->exit_code;
+  turn.Append(retired);
+}
+
+// Puts the launch of a record into the state, for one step.
+bool PutBack(State& state, const EndedRecord& record) {
+  if (state.launches.count(record.launch) > 0) return false;  // it had not left yet
+  for (const wire::Event& event : record.events) Apply(state, event);
+  return state.launches.count(record.launch) > 0;
+}
+
+void TakeOut(State& state, const LaunchId& id) {
+  const auto found = state.launches.find(id);
+  if (found == state.launches.end()) return;
+  const Launch& launch = found->second;
+  state.ended.Remove(launch.marker_lived_us, id);
+  const auto request = state.requests.find(launch.request);
+  if (request != state.requests.end() && request->second == id) state.requests.erase(request);
+  state.launches.erase(found);
+}
+
+}  // namespace
+
+std::vector<LaunchId> EndedLaunches::BeginMove(std::size_t keep, std::size_t batch,
+                                               std::uint64_t until_us) {
+  std::vector<LaunchId> oldest;
+  if (!moving_.empty() || order_.size() <= keep) return oldest;
+  const std::size_t wanted = std::min(batch, order_.size());
+  for (const auto& [lived_us, launch] : order_) {
+    if (oldest.size() == wanted || lived_us > until_us) break;
+    oldest.push_back(launch);
+  }
+  moving_.insert(oldest.begin(), oldest.end());
+  return oldest;
+}
+
+std::vector<LaunchId> EndedLaunches::Latest(std::size_t count) const {
+  std::vector<LaunchId> latest;
+  for (auto each = order_.rbegin(); each != order_.rend() && latest.size() < count; ++each)
+    latest.push_back(each->second);
+  return latest;
+}
+
+EndedRecord RecordOf(const Launch& launch) {
+  EndedRecord record;
+  record.launch = launch.id;
+  record.submitted_us = launch.submitted_us;
+  record.lived_us = launch.marker_lived_us;
+  record.events = EventsOf(launch);
+  return record;
+}
+
+void ArchiveEnded(Turn& turn) {
+  ArmRetention(turn);
+  if (!turn.options.archives || turn.state.read_only) return;
+  const std::size_t batch = std::min(kMoveBatch, turn.options.ended_max / 2 + 1);
+  const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
+  if (lived_us < turn.options.ended_least_us) return;
+  for (const LaunchId& id : turn.state.ended.BeginMove(turn.options.ended_max, batch,
+                                                       lived_us - turn.options.ended_least_us)) {
+    turn.archive.push_back(RecordOf(*turn.FindLaunch(id)));
+  }
+}
+
+void OnArchived(Turn& turn, const Archived& input) {
+  turn.state.ended.EndMove();
+  if (!input.durable) return;  // tried again with the next end
+  for (const LaunchId& id : input.launches) {
+    const Launch* launch = turn.FindLaunch(id);
+    if (launch != nullptr && !launch->open()) Retire(turn, *launch);
+  }
+  ArchiveEnded(turn);
+}
+
+void OnRetentionTimer(Turn& turn) {
+  EndedLaunches& ended = turn.state.ended;
+  ended.timer_armed = false;
+  const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
+  while (!ended.empty() && ended.OldestLivedUs() + turn.options.retention_us <= lived_us)
+    Retire(turn, *turn.FindLaunch(ended.Oldest()));
+  ArmRetention(turn);
+}
+
+bool HoldForRecall(Turn& turn, const MessageFrom& input) {
+  if (!turn.options.archives) return false;
+  const auto session = turn.state.sessions.find(input.session);
+  if (session == turn.state.sessions.end()) return false;
+  std::optional<Recall> recall = NeedOf(turn.state, input.message.body);
+  if (!recall) return false;
+  const Speaker speaker = SpeakerOf(session->second.role, input.relay.has_value());
+  if (wire::MayOf(speaker, input.message.body.index()) == May::kNever) return false;
+  const std::optional<std::uint64_t> ticket = turn.state.recalls.Add(input);
+  if (!ticket) {
+    Request request;
+    if (!Identify(turn, input, session->second, &request)) {
+      turn.Refuse(request, ErrorCode::kTooLarge,
+                  "it waits for " + std::to_string(Recalls::kRecallsMax) +
+                      " records of launches that are over already (kRecallsMax)");
+    }
+    return true;
+  }
+  recall->session = input.session;
+  recall->ticket = *ticket;
+  turn.recalls.push_back(*std::move(recall));
+  return true;
+}
+
+void OnRecalled(Turn& turn, const Recalled& input) {
+  const std::optional<MessageFrom> request = turn.state.recalls.Take(input.session, input.ticket);
+  if (!request) return;  // its session is over
+  std::vector<LaunchId> put_back;
+  for (const EndedRecord& record : input.records) {
+    if (PutBack(turn.state, record)) put_back.push_back(record.launch);
+  }
+  if (input.error.empty()) {
+    OnMessage(turn, *request);
+  } else {
+    Request asked;
+    const auto session = turn.state.sessions.find(input.session);
+    if (session != turn.state.sessions.end() && !Identify(turn, *request, session->second, &asked))
+      turn.Refuse(asked, ErrorCode::kInternal,
+                  "the head cannot read its archive of launches that are over: " + input.error);
+  }
+  for (const LaunchId& id : put_back) TakeOut(turn.state, id);
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,61 @@
+// The archive: records of launches that are over, in a SQLite database of their own beside the
+// journal, for the time of the retention. The head asks for them; a start reads none.
+//
+// View: one head. Blocking; used from one thread at a time. WAL, synchronous=FULL: a record that
+// was written is not lost. One damaged record is left out and logged; a database that cannot be
+// opened is put aside, under its name and `.damaged`, and a new one begins: what it held are
+// particulars of what is over, and no reason for a head not to start. Tables, for people with
+// sqlite3:
+//   ended(number, launch BLOB, submitted_us, lived_us, crc, payload, attachment)
+//   returned(launch BLOB, position, crc, payload, attachment)   what its ranks returned
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "head/core/archive/records.h"
+#include "head/journal/sqlite_journal.h"
+#include "runtime/base/status.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace troupe::head {
+
+/// Records in the archive: the latest so many.
+inline constexpr std::size_t kArchivedMax = 1'000'000;
+
+class SqliteArchive {
+ public:
+  /// Opens or makes archive.db in the journal's folder.
+  static StatusOr<std::unique_ptr<SqliteArchive>> Open(const SqliteOptions& options);
+  ~SqliteArchive();
+  SqliteArchive(const SqliteArchive&) = delete;
+  SqliteArchive& operator=(const SqliteArchive&) = delete;
+
+  /// Durable when it returns: all or none. Replaces what it has of the same launches, and removes
+  /// the oldest of more than kArchivedMax.
+  Status Write(const std::vector<EndedRecord>& records);
+  /// The record of one launch, with values, or a page of them without.
+  StatusOr<std::vector<EndedRecord>> Read(const Recall& recall);
+  /// Removes those that ended before that lived time, a thousand at most; returns how many.
+  StatusOr<std::size_t> Forget(std::uint64_t until_us);
+
+ private:
+  explicit SqliteArchive(SqliteOptions options) : options_(std::move(options)) {}
+  Status OpenFile();
+  Status WriteAll(const std::vector<EndedRecord>& records);
+  Status WriteOne(const EndedRecord& record);
+  StatusOr<std::size_t> Remove(const std::string& which);
+  Status AddReturned(EndedRecord& record);
+  Status Execute(const std::string& sql);
+  Status Error(const std::string& doing) const;
+
+  const SqliteOptions options_;
+  sqlite3* db_ = nullptr;
+};
+
+}  // namespace troupe::head

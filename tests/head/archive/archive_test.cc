@@ -1,0 +1,298 @@
+// Method: a head with room for a few launches that are over; the test is its archive: it keeps what
+// the head hands out, says that it is written, and reads it back when it is asked.
+//   AR-1 at most ended_max launches that are over stay in memory
+//   AR-2 one leaves memory only when its record is durable
+//   AR-3 requests about one that has left are answered as before
+#include <algorithm>
+
+#include "head/core/archive/archive.h"
+#include "head/core/archive/launch_list.h"
+#include "head/core/lived_time.h"
+#include "head/core/snapshot.h"
+#include "tests/head/head_fixture.h"
+
+namespace troupe::head {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Archive : public HeadFixture {
+ protected:
+  static constexpr std::size_t kEndedMax = 4;
+
+  Archive() {
+    options_.archives = true;
+    options_.ended_max = kEndedMax;
+    options_.ended_least_us = 0;
+    Boot();
+    node_ = Join(1, 4);
+    client_ = Open(wire::Role::kClient, Id128(9, 9), true);
+  }
+  LaunchId End() {
+    Advance(1s);
+    const LaunchId launch = Submit(client_, 1);
+    Serve(node_);
+    Serve(node_);
+    Finish(node_, launch, 0);
+    Serve(node_);
+    return launch;
+  }
+  std::vector<LaunchId> EndSome(int count) {
+    std::vector<LaunchId> launches;
+    for (int i = 0; i < count; ++i) launches.push_back(End());
+    return launches;
+  }
+  /// The archive has written all that it was given, or could not.
+  void Written(bool durable = true) {
+    Archived done;
+    done.durable = durable;
+    for (const EndedRecord& record : archived_) done.launches.push_back(record.launch);
+    if (durable) std::move(archived_.begin(), archived_.end(), std::back_inserter(kept_));
+    archived_.clear();
+    Feed(done);
+  }
+  /// The archive answers what it was asked last.
+  void Answer(const std::string& error = {}) {
+    ASSERT_FALSE(recalls_.empty());
+    const Recall recall = recalls_.back();
+    recalls_.pop_back();
+    Recalled found;
+    found.session = recall.session;
+    found.ticket = recall.ticket;
+    found.error = error;
+    std::vector<EndedRecord> all = kept_;
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.submitted_us, a.launch) > std::pair(b.submitted_us, b.launch);
+    });
+    for (const EndedRecord& record : all) {
+      const std::pair place(record.submitted_us, record.launch);
+      const std::pair before(recall.before_us, recall.before);
+      const bool page = recall.launch.IsNil() && found.records.size() < recall.limit &&
+                        record.submitted_us >= recall.since_us &&
+                        (recall.before.IsNil() || place < before);
+      if (page || record.launch == recall.launch) found.records.push_back(record);
+    }
+    Feed(found);
+  }
+  template <class Body>
+  void Ask(Body body) {
+    Say(client_, std::move(body), ++asked_);
+  }
+  bool InMemory(const LaunchId& launch) const {
+    return core_->state().launches.count(launch) > 0;
+  }
+
+  FakeNode node_;
+  SessionId client_;
+  std::vector<EndedRecord> kept_;
+  std::uint64_t asked_ = 5000;
+};
+
+TEST_F(Archive, AR1_TheLatestStayInMemory) {
+  const std::vector<LaunchId> launches = EndSome(50);
+  EXPECT_EQ(core_->state().launches.size(), 50u) << "nothing was written yet";
+  while (!archived_.empty()) Written();
+  EXPECT_LE(core_->state().launches.size(), kEndedMax);
+  EXPECT_TRUE(InMemory(launches.back()));
+  EXPECT_EQ(core_->state().ended.size(), core_->state().launches.size());
+  EXPECT_EQ(kept_.size(), 50 - core_->state().launches.size());
+  // and each next one moves the one before
+  for (int i = 0; i < 20; ++i) {
+    End();
+    if (!archived_.empty()) Written();
+    EXPECT_LE(core_->state().launches.size(), kEndedMax);
+  }
+}
+
+TEST_F(Archive, AR1_WhatHasJustEndedStaysForRepeatsOfItsSubmission) {
+  options_.ended_least_us = 60'000'000;
+  Boot();
+  node_ = Join(1, 4);
+  client_ = Open(wire::Role::kClient, Id128(9, 9), true);
+  const std::vector<LaunchId> launches = EndSome(30);  // one a second
+  EXPECT_TRUE(archived_.empty());
+  EndSome(45);
+  ASSERT_FALSE(archived_.empty());
+  EXPECT_EQ(archived_.front().launch, launches.front());
+  while (!archived_.empty()) Written();
+  EXPECT_GT(core_->state().launches.size(), 50u);
+}
+
+TEST_F(Archive, AR2_OneLeavesMemoryWhenItsRecordIsDurable) {
+  const std::vector<LaunchId> launches = EndSome(kEndedMax + 1);
+  ASSERT_FALSE(archived_.empty());
+  EXPECT_EQ(archived_.front().launch, launches.front());
+  EXPECT_TRUE(InMemory(launches.front()));
+  Written(false);
+  EXPECT_TRUE(InMemory(launches.front()));
+  End();
+  ASSERT_FALSE(archived_.empty()) << "it is tried again";
+  Boot();  // a crash in between
+  EXPECT_TRUE(InMemory(launches.front()));
+  Written();
+  EXPECT_FALSE(InMemory(launches.front()));
+  Boot();
+  EXPECT_FALSE(InMemory(launches.front()));
+}
+
+TEST_F(Archive, AR2_NothingMovesWhileTheDiskIsFull) {
+  EndSome(kEndedMax);
+  const LaunchId launch = Submit(client_, 1);
+  Serve(node_);
+  Serve(node_);
+  Feed(DiskFull{true});
+  Finish(node_, launch, 0);
+  EXPECT_FALSE(LaunchOf(launch).open());
+  EXPECT_TRUE(archived_.empty());
+  Feed(DiskFull{false});
+  End();
+  EXPECT_FALSE(archived_.empty());
+}
+
+TEST_F(Archive, AR3_RequestsAboutOneThatHasLeftAreAnsweredAsBefore) {
+  const LaunchId launch = EndSome(kEndedMax + 1).front();
+  wire::GetLaunch get;
+  get.launch = launch;
+  wire::WaitMarker wait;
+  wait.launch = launch;
+  wire::GetResult result;
+  result.launch = launch;
+  wire::CancelLaunch cancel;
+  cancel.launch = launch;
+  Ask(get);
+  wire::LaunchInfo before = Last<wire::LaunchUpdate>(client_).info;
+  before.watchers = 0;  // nobody is told of it any more
+  Ask(wait);
+  const wire::Marker marker = Last<wire::MarkerReply>(client_).marker;
+  Written();
+  ASSERT_FALSE(InMemory(launch));
+  sent_.clear();
+  Ask(get);
+  EXPECT_EQ(Count<wire::LaunchUpdate>(client_), 0u) << "it waits for the record";
+  Answer();
+  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info, before);
+  Ask(wait);
+  Answer();
+  EXPECT_EQ(Last<wire::MarkerReply>(client_).marker, marker);
+  Ask(result);
+  Answer();
+  EXPECT_EQ(Last<wire::ResultValue>(client_).outcome, wire::Outcome::kSucceeded);
+  EXPECT_EQ(sent_.back().message.attachment, "value");
+  Ask(cancel);
+  Answer();
+  EXPECT_EQ(Last<wire::LaunchUpdate>(client_).info, before);
+  EXPECT_FALSE(InMemory(launch)) << "it is in memory for the step alone";
+  EXPECT_EQ(core_->state().requests.size(), core_->state().launches.size());
+  EXPECT_EQ(core_->state().ended.size(), core_->state().launches.size());
+}
+
+TEST_F(Archive, AR3_OneWithoutARecordIsATombstoneOrUnknown) {
+  const LaunchId launch = EndSome(kEndedMax + 1).front();
+  Written();
+  kept_.clear();  // the retention is over
+  wire::GetLaunch get;
+  get.launch = launch;
+  Ask(get);
+  Answer();
+  EXPECT_NE(Last<wire::ErrorReply>(client_).text.find("no longer kept"), std::string::npos);
+  get.launch = LaunchId(1, 1);
+  Ask(get);
+  Answer();
+  EXPECT_NE(Last<wire::ErrorReply>(client_).text.find("no launch"), std::string::npos);
+  Ask(get);
+  Answer("the disk failed");
+  EXPECT_EQ(LastError(client_), ErrorCode::kInternal);
+  EXPECT_NE(Last<wire::ErrorReply>(client_).text.find("the disk failed"), std::string::npos);
+}
+
+TEST_F(Archive, AR3_WhatASessionWaitsForEndsWithItAndIsBounded) {
+  const LaunchId launch = EndSome(kEndedMax + 1).front();
+  Written();
+  wire::GetLaunch get;
+  get.launch = launch;
+  for (std::size_t i = 0; i < Recalls::kRecallsMax; ++i) Ask(get);
+  EXPECT_EQ(recalls_.size(), Recalls::kRecallsMax);
+  EXPECT_EQ(Count<wire::ErrorReply>(client_), 0u);
+  Ask(get);
+  EXPECT_EQ(LastError(client_), ErrorCode::kTooLarge);
+  sent_.clear();
+  Feed(SessionClosed{client_});
+  Answer();
+  EXPECT_EQ(Count<wire::LaunchUpdate>(client_), 0u);
+}
+
+TEST_F(Archive, AR3_WhoMayNotAskIsRefusedWithoutARecord) {
+  const LaunchId launch = EndSome(kEndedMax + 1).front();
+  Written();
+  const SessionId observer = Open(wire::Role::kObserver, Id128(9, 10));
+  wire::CancelLaunch cancel;
+  cancel.launch = launch;
+  Say(observer, cancel, 1);
+  EXPECT_TRUE(recalls_.empty());
+  EXPECT_EQ(Count<wire::ErrorReply>(observer), 1u);
+}
+
+TEST_F(Archive, AR3_AListIsToldInPages) {
+  std::vector<LaunchId> launches = EndSome(23);
+  while (!archived_.empty()) Written();
+  std::vector<LaunchId> listed;
+  wire::ListLaunches list;
+  list.limit = 5;
+  for (bool more = true; more;) {
+    Ask(list);
+    Answer();
+    const auto page = Last<wire::LaunchList>(client_);
+    ASSERT_FALSE(page.launches.empty());
+    for (auto each = page.launches.rbegin(); each != page.launches.rend(); ++each)
+      listed.push_back(each->launch);
+    more = page.more;
+    list.before = page.launches.front().launch;
+    list.before_us = page.launches.front().submitted_us;
+  }
+  std::reverse(launches.begin(), launches.end());
+  EXPECT_EQ(listed, launches);
+  EXPECT_LE(core_->state().launches.size(), kEndedMax);
+
+  wire::ListLaunches since;
+  since.limit = 100;
+  since.since_us = list.before_us + 20'000'000;  // of the last three
+  Ask(since);
+  Answer();
+  EXPECT_EQ(Last<wire::LaunchList>(client_).launches.size(), 3u);
+  EXPECT_FALSE(Last<wire::LaunchList>(client_).more);
+
+  Ask(wire::ListLaunches());  // without a limit: what is in memory
+  EXPECT_EQ(Last<wire::LaunchList>(client_).launches.size(), core_->state().launches.size());
+  EXPECT_TRUE(Last<wire::LaunchList>(client_).more);
+}
+
+TEST_F(Archive, TheRetentionHoldsInMemoryAndInTheArchive) {
+  const LaunchId launch = End();
+  Advance(2 * 24h);
+  EXPECT_TRUE(InMemory(launch));
+  EXPECT_EQ(archived_until_us_, 0u);
+  node_ = Join(1, 4);  // the head has not heard of it for days
+  const LaunchId later = End();
+  Advance(5 * 24h + 1h);
+  EXPECT_FALSE(InMemory(launch));
+  EXPECT_TRUE(InMemory(later));
+  Feed(Tick());
+  EXPECT_GT(archived_until_us_, 0u);
+  EXPECT_LE(archived_until_us_, LivedUs(core_->state(), now_) - options_.retention_us);
+  Advance(2 * 24h);
+  EXPECT_FALSE(InMemory(later));
+}
+
+TEST_F(Archive, ASnapshotHasTheOrderInWhichTheyEnded) {
+  const std::vector<LaunchId> launches = EndSome(kEndedMax);
+  durable_ = SnapshotOf(core_->state());
+  Boot();
+  node_ = Join(1, 4);
+  client_ = Open(wire::Role::kClient, Id128(9, 9), true);
+  End();
+  ASSERT_FALSE(archived_.empty());
+  EXPECT_EQ(archived_.front().launch, launches.front());
+}
+
+}  // namespace
+}  // namespace troupe::head
