@@ -47,6 +47,7 @@ class PageClient:
     def __init__(self, host: str, port: int, login: str = "") -> None:
         self.host, self.port, self.login = host, port, login
         self.cookie = ""
+        self.pid = 0  # of the process that serves it
 
     def ask(
         self, method: str, path: str, body: dict[str, str] | None = None, **headers: str
@@ -126,7 +127,9 @@ def served(home: Any, *options: str) -> Iterator[PageClient]:
         assert process.stdout is not None
         said = json.loads(process.stdout.readline())
         url, login = urlsplit(said["url"]), urlsplit(said["login"])
-        yield PageClient(url.hostname or "", url.port or 0, f"{login.path}?{login.query}")
+        page = PageClient(url.hostname or "", url.port or 0, f"{login.path}?{login.query}")
+        page.pid = process.pid
+        yield page
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_S) == 130
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import signal
 import socket
 import sys
 import threading
@@ -243,9 +245,11 @@ def _print_logins(access: Access, base: str, *, as_json: bool) -> None:
 
     say()
     if sys.stdin is not None and sys.stdin.isatty():
+        signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # in the background it would be stopped
         threading.Thread(target=_on_enter, args=(say,), name="troupe-enter", daemon=True).start()
 
 
 def _on_enter(say: Callable[[], None]) -> None:
-    for _ in sys.stdin:
-        say()
+    with contextlib.suppress(OSError):  # it is in the background, or the terminal has gone
+        for _ in sys.stdin:
+            say()
