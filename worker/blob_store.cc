@@ -51,13 +51,14 @@ std::string HexOf(std::string_view bytes) {
   return hex;
 }
 
-BlobStore::BlobStore(std::string folder, std::uint64_t bytes_max)
-    : folder_(std::move(folder)), bytes_max_(bytes_max) {}
+BlobStore::BlobStore(std::string folder, std::uint64_t bytes_max, std::size_t blobs_max)
+    : folder_(std::move(folder)), bytes_max_(bytes_max), blobs_max_(blobs_max) {}
 
 StatusOr<std::unique_ptr<BlobStore>> BlobStore::Open(const std::string& folder,
-                                                     std::uint64_t bytes_max) {
+                                                     std::uint64_t bytes_max,
+                                                     std::size_t blobs_max) {
   TROUPE_TRY(os::MakePrivateDirectory(folder));
-  std::unique_ptr<BlobStore> store(new BlobStore(folder, bytes_max));
+  std::unique_ptr<BlobStore> store(new BlobStore(folder, bytes_max, blobs_max));
   store->Scan();
   return store;
 }
@@ -241,7 +242,7 @@ BlobStore::Blob& BlobStore::Insert(const std::string& sha256, std::uint64_t size
 }
 
 void BlobStore::MakeRoom(std::uint64_t bytes) {
-  while (total_ + bytes > bytes_max_) {
+  while (total_ + bytes > bytes_max_ || blobs_.size() >= blobs_max_) {
     auto oldest = blobs_.end();
     for (auto each = blobs_.begin(); each != blobs_.end(); ++each) {
       if (each->second.pins > 0) continue;

@@ -1,12 +1,12 @@
 // Payloads and values by content: files named by the SHA-256 of their bytes.
 //
 // View: one node; on the worker's loop; blocking for one chunk. What arrives is hashed as it comes
-// and becomes visible only when its digest is right. Over the cap, what was used least recently
-// goes, unless it is pinned. A file whose size, inode or time of change is not what it was, or that
-// an earlier life left, is hashed again before it is given away (1 s for each GB or so, once; a
-// large one at the start), and given up when its content is another: then it is fetched anew, or
-// lost as if it had never been here. Chunks of one upload come in order; several uploaders do not
-// disturb each other.
+// and becomes visible only when its digest is right. Over the cap of bytes or of their number, what
+// was used least recently goes, unless it is pinned. A file whose size, inode or time of change is
+// not what it was, or that an earlier life left, is hashed again before it is given away (1 s for
+// each GB or so, once; a large one at the start), and given up when its content is another: then it
+// is fetched anew, or lost as if it had never been here. Chunks of one upload come in order; several
+// uploaders do not disturb each other.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ namespace troupe::worker {
 
 inline constexpr std::size_t kBlobChunkBytes = 4u << 20;
 
+/// Files of a node are not to be without number.
+inline constexpr std::size_t kBlobsMax = 4000;
+
 struct BlobPiece {
   bool found = false;
   std::uint64_t size = 0;  // the whole blob's
@@ -34,7 +37,8 @@ class BlobStore {
  public:
   /// `folder` is made if need be; unfinished uploads of an earlier life are removed.
   static StatusOr<std::unique_ptr<BlobStore>> Open(const std::string& folder,
-                                                   std::uint64_t bytes_max);
+                                                   std::uint64_t bytes_max,
+                                                   std::size_t blobs_max = kBlobsMax);
   ~BlobStore();
 
   /// A chunk of upload `uploader` (any number that tells uploaders apart). True when the blob is
@@ -82,7 +86,7 @@ class BlobStore {
     Hasher hasher;
     std::uint64_t have = 0;
   };
-  BlobStore(std::string folder, std::uint64_t bytes_max);
+  BlobStore(std::string folder, std::uint64_t bytes_max, std::size_t blobs_max);
   void Scan();
   Blob& Insert(const std::string& sha256, std::uint64_t size);
   static Traits TraitsOf(int fd);
@@ -96,6 +100,7 @@ class BlobStore {
 
   const std::string folder_;
   const std::uint64_t bytes_max_;
+  const std::size_t blobs_max_;
   std::uint64_t total_ = 0;
   std::uint64_t tick_ = 0;
   std::uint64_t next_upload_ = 0;

@@ -20,7 +20,7 @@ namespace troupe::worker {
 namespace {
 
 constexpr std::uint32_t kReadMax = 1u << 20;
-constexpr char kDroppedSuffix[] = ".dropped";
+constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
 constexpr char kRemovedPrefix[] = ".removed-";  // no launch's or actor's: those are hexadecimal
 
 std::string ReadAt(int fd, std::uint64_t offset, std::size_t size) {
@@ -42,7 +42,16 @@ std::uint64_t SizeOf(int fd) {
   return fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
 }
 
-LogFolder Measure(const std::filesystem::path& path) {
+StatusOr<UniqueFd> OpenPack(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return os::SystemError("open " + path);
+  return fd;
+}
+
+}  // namespace
+
+LogFolder MeasureLogFolder(const std::string& folder) {
+  const std::filesystem::path path(folder);
   LogFolder measured;
   measured.name = path.filename().string();
   const auto add = [&measured](const std::string& each) {
@@ -51,6 +60,7 @@ LogFolder Measure(const std::filesystem::path& path) {
     const std::uint64_t changed_us = static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000 +
                                      static_cast<std::uint64_t>(info.st_mtim.tv_nsec) / 1000;
     measured.changed_us = std::max(measured.changed_us, changed_us);
+    ++measured.files;
     if (S_ISREG(info.st_mode)) measured.bytes += static_cast<std::uint64_t>(info.st_size);
   };
   add(path.string());
@@ -63,8 +73,6 @@ LogFolder Measure(const std::filesystem::path& path) {
   return measured;
 }
 
-}  // namespace
-
 std::vector<LogFolder> ListLogFolders(const std::string& folder) {
   std::vector<LogFolder> found;
   std::error_code error;
@@ -73,14 +81,12 @@ std::vector<LogFolder> ListLogFolders(const std::string& folder) {
     const std::string name = entries->path().filename().string();
     if (name.rfind(kRemovedPrefix, 0) == 0) {
       os::RemoveTree(entries->path().string());
-    } else {
-      found.push_back(Measure(entries->path()));
+    } else if (entries->is_directory(error)) {  // else a pack
+      found.push_back(MeasureLogFolder(entries->path().string()));
     }
   }
   return found;
 }
-
-std::uint64_t BytesOfLogFolder(const std::string& path) { return Measure(path).bytes; }
 
 std::string LogFile(const LogPlace& place, bool err) {
   return place.folder + "/" + place.stem + (err ? ".err" : ".out");
@@ -97,6 +103,7 @@ StatusOr<LogFiles> LogFiles::Open(const std::string& folder, std::uint64_t bytes
 
 StatusOr<LogFiles::Pair> LogFiles::Create(const LogPlace& place) {
   TROUPE_TRY(os::MakeDirectories(Path(place.folder)));
+  for (const bool err : {false, true}) TROUPE_TRY(TakeOutOfPack(LogFile(place, err)));
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
   Pair pair;
   TROUPE_ASSIGN(pair.out, os::OpenBeneath(directory_, LogFile(place, false), kFlags, 0600));
@@ -118,15 +125,40 @@ std::uint64_t LogFiles::DroppedOf(const std::string& file) const {
 
 StatusOr<LogPiece> LogFiles::Read(const std::string& file, std::uint64_t offset,
                                   std::uint32_t bytes_max) const {
-  TROUPE_ASSIGN(const UniqueFd fd, os::OpenBeneath(directory_, file, O_RDONLY));
-  const std::uint64_t base = DroppedOf(file);
+  const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDONLY);
+  if (fd.ok())
+    return Piece(fd->get(), 0, kNoEnd, DroppedOf(file), offset, bytes_max);
+  const auto packed = packs_.Find(file);
+  if (!packed) return fd.status();
+  const PackedFile& kept = *packed->file;
+  TROUPE_ASSIGN(const UniqueFd pack, OpenPack(packed->pack));
+  return Piece(pack.get(), kept.at, kept.at + kept.bytes, kept.dropped, offset, bytes_max);
+}
+
+LogPiece LogFiles::Piece(int fd, std::uint64_t begin, std::uint64_t end, std::uint64_t dropped,
+                         std::uint64_t offset, std::uint32_t bytes_max) {
   LogPiece piece;
-  piece.offset = std::max(offset, base);
+  piece.offset = std::max(offset, dropped);
   piece.dropped = piece.offset - offset;
-  const std::uint32_t size = bytes_max == 0 ? kReadMax : std::min(bytes_max, kReadMax);
-  piece.text = ReadAt(fd.get(), piece.offset - base, size);
+  const std::uint64_t most = bytes_max == 0 ? kReadMax : std::min(bytes_max, kReadMax);
+  const std::uint64_t at = std::min(begin + (piece.offset - dropped), end);
+  piece.text = ReadAt(fd, at, static_cast<std::size_t>(std::min(most, end - at)));
   piece.next = piece.offset + piece.text.size();
   return piece;
+}
+
+// Who writes to it again goes on behind what is there.
+Status LogFiles::TakeOutOfPack(const std::string& file) {
+  const auto packed = packs_.Find(file);
+  if (!packed || os::OpenBeneath(directory_, file, O_RDONLY).ok()) return absl::OkStatus();
+  TROUPE_ASSIGN(const UniqueFd pack, OpenPack(packed->pack));
+  const std::string text = ReadAt(pack.get(), packed->file->at, packed->file->bytes);
+  TROUPE_ASSIGN(const UniqueFd fd,
+                os::OpenBeneath(directory_, file, O_WRONLY | O_CREAT | O_APPEND, 0600));
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return os::SystemError("write " + Path(file));
+  if (packed->file->dropped > 0) NoteDropped(file, packed->file->dropped);
+  return absl::OkStatus();
 }
 
 std::string LogFiles::Tail(const std::string& file) const {
@@ -145,7 +177,10 @@ void LogFiles::Trim(const std::string& file) {
   if (fstat(fd->get(), &info) == 0 && info.st_nlink > 1) return;
   const std::uint64_t dropped = HalveLogFile(fd->get(), bytes_max_);
   if (dropped == 0) return;
-  const std::uint64_t total = DroppedOf(file) + dropped;
+  NoteDropped(file, DroppedOf(file) + dropped);
+}
+
+void LogFiles::NoteDropped(const std::string& file, std::uint64_t total) {
   dropped_[file] = total;
   const UniqueFd note(open((Path(file) + kDroppedSuffix).c_str(),
                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -167,11 +202,18 @@ StatusOr<std::string> LogFiles::Detach(const std::string& folder) {
 }
 
 std::uint64_t LogFiles::NewestEpoch(const std::string& launch) const {
+  constexpr std::string_view kPrefix = "epoch-";
   std::uint64_t newest = 0;
+  for (const std::string& file : packs_.FilesOf(launch)) {
+    const std::string_view rest = std::string_view(file).substr(launch.size() + 1);
+    std::uint64_t epoch = 0;
+    if (rest.starts_with(kPrefix))
+      std::from_chars(rest.data() + kPrefix.size(), rest.data() + rest.size(), epoch);
+    newest = std::max(newest, epoch);
+  }
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(Path(launch), error)) {
     const std::string name = entry.path().filename().string();
-    constexpr std::string_view kPrefix = "epoch-";
     if (name.compare(0, kPrefix.size(), kPrefix) != 0) continue;
     std::uint64_t epoch = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), epoch);

@@ -15,8 +15,12 @@
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "worker/core/effects.h"
+#include "worker/log_packs.h"
 
 namespace troupe::worker {
+
+/// Behind the name of a file: how many bytes were cut off at its front.
+inline constexpr char kDroppedSuffix[] = ".dropped";
 
 struct LogPiece {
   std::uint64_t offset = 0;   // where the first byte of `text` stands
@@ -39,6 +43,9 @@ class LogFiles {
   /// At most `bytes_max` (and 1 MiB) from `offset`; empty at the end. kNotFound: no such file.
   StatusOr<LogPiece> Read(const std::string& file, std::uint64_t offset,
                           std::uint32_t bytes_max) const;
+  /// Files of ended folders, many in one (log_keeper.h); Read and NewestEpoch know them.
+  LogPacks& packs() { return packs_; }
+
   /// The last lines of a file (core/log_tail.h).
   std::string Tail(const std::string& file) const;
   /// Halves the file when it is over the cap.
@@ -56,11 +63,17 @@ class LogFiles {
  private:
   LogFiles(std::string folder, UniqueFd directory, std::uint64_t bytes_max);
   std::uint64_t DroppedOf(const std::string& file) const;
+  /// A piece of a log whose bytes lie from `begin` to `end`, and lost `dropped` at its front.
+  static LogPiece Piece(int fd, std::uint64_t begin, std::uint64_t end, std::uint64_t dropped,
+                        std::uint64_t offset, std::uint32_t bytes_max);
+  Status TakeOutOfPack(const std::string& file);
+  void NoteDropped(const std::string& file, std::uint64_t total);
 
   std::string folder_;
   UniqueFd directory_;
   std::uint64_t bytes_max_;
   std::map<std::string, std::uint64_t> dropped_;  // bytes cut off at the front, per file
+  LogPacks packs_;
 };
 
 /// A top-level folder of logs: a launch's or an actor's.
@@ -68,12 +81,13 @@ struct LogFolder {
   std::string name;
   std::uint64_t changed_us = 0;  // the newest change of a file in it
   std::uint64_t bytes = 0;
+  std::uint64_t files = 0;  // and folders
 };
-/// What lies in `folder`; blocking for as long as looking at every file takes. What an earlier life
-/// detached and had no time to remove is removed.
+/// What lies in `folder`, packs excepted; blocking for as long as looking at every file takes. What
+/// an earlier life detached and had no time to remove is removed.
 std::vector<LogFolder> ListLogFolders(const std::string& folder);
-/// Bytes of the files in and beneath `path`; blocking.
-std::uint64_t BytesOfLogFolder(const std::string& path);
+/// Looks at the files in and beneath `path`; blocking.
+LogFolder MeasureLogFolder(const std::string& path);
 
 /// "<folder>/<stem>.out".
 std::string LogFile(const LogPlace& place, bool err);

@@ -1,6 +1,7 @@
 #include "worker/log_keeper.h"
 
 #include <boost/asio/post.hpp>
+#include <set>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -21,15 +22,26 @@ LogKeeper::LogKeeper(async::Executor executor, async::Executor helper, const Clo
 void LogKeeper::Start() {
   async::asio::post(helper_, [this, executor = executor_, folder = logs_.folder()] {
     std::vector<LogFolder> folders = ListLogFolders(folder);
-    async::asio::post(
-        executor, [this, folders = std::move(folders)]() mutable { Found(std::move(folders)); });
+    std::vector<Pack> packs = FindPacks(folder);
+    async::asio::post(executor, [this, folders = std::move(folders),
+                                 packs = std::move(packs)]() mutable {
+      Found(std::move(folders), std::move(packs));
+    });
   });
 }
 
-void LogKeeper::Found(std::vector<LogFolder> folders) {
-  for (const LogFolder& each : folders) {
-    if (!retention_.keeps(each.name)) retention_.Put(each.name, each.changed_us, each.bytes);
+void LogKeeper::Found(std::vector<LogFolder> folders, std::vector<Pack> packs) {
+  for (Pack& pack : packs) {
+    for (const PackedFolder& each : pack.folders)
+      retention_.Put(each.name, {each.ended_us, each.bytes(), 0});
+    logs_.packs().Add(std::move(pack));
   }
+  for (const LogFolder& each : folders) {
+    if (!retention_.keeps(each.name) || logs_.packs().Has(each.name))
+      retention_.Put(each.name, {each.changed_us, each.bytes, each.files});
+  }
+  packs_known_ = true;
+  PackIfDue();
   Tidy();
 }
 
@@ -45,21 +57,53 @@ void LogKeeper::Ended(ProcessId process) {
   const std::string folder = std::move(found->second);
   writing_.erase(found);
   if (!retention_.Release(folder)) return;
-  retention_.Put(folder, clock_.WallTimeUs(), BytesOfLogFolder(logs_.Path(folder)));
+  const LogFolder measured = MeasureLogFolder(logs_.Path(folder));
+  retention_.Put(folder, {clock_.WallTimeUs(), measured.bytes, measured.files});
+  PackIfDue();
   Tidy();
+}
+
+void LogKeeper::PackIfDue() {
+  if (!packs_known_) return;  // their numbers are not known yet
+  auto folders = retention_.BeginPacking();
+  if (folders.empty()) return;
+  async::asio::post(helper_, [this, executor = executor_, logs = logs_.folder(),
+                              number = logs_.packs().next_number(),
+                              folders = std::move(folders)] {
+    StatusOr<Pack> pack = WritePack(logs, number, folders);
+    async::asio::post(executor,
+                      [this, pack = std::move(pack)]() mutable { OnPacked(std::move(pack)); });
+  });
+}
+
+void LogKeeper::OnPacked(StatusOr<Pack> pack) {
+  const std::vector<std::string> moved = retention_.EndPacking(pack.ok());
+  if (!pack.ok()) {
+    Log(LogLevel::kWarning, "old logs could not be packed", {{"why", MessageOf(pack.status())}});
+    return;  // tried again with the next end
+  }
+  // What somebody has begun to write to meanwhile is packed again, whole, when it has ended.
+  const std::set<std::string> kept(moved.begin(), moved.end());
+  std::erase_if(pack->folders,
+                [&](const PackedFolder& each) { return kept.count(each.name) == 0; });
+  logs_.packs().Add(*std::move(pack));
+  for (const std::string& folder : moved) RemoveFiles(folder);
 }
 
 void LogKeeper::Tidy() {
   for (const std::string& folder : retention_.Overdue(clock_.WallTimeUs())) {
-    const StatusOr<std::string> gone = logs_.Detach(folder);
-    if (!gone.ok()) {
-      // removed while Start looked
-      if (ErrorCodeOf(gone.status()) == ErrorCode::kNotFound) continue;
-      Log(LogLevel::kWarning, "old logs could not be removed",
-          {{"reason", MessageOf(gone.status())}});
-      continue;
-    }
+    logs_.packs().Remove(folder);
+    RemoveFiles(folder);
+  }
+}
+
+void LogKeeper::RemoveFiles(const std::string& folder) {
+  const StatusOr<std::string> gone = logs_.Detach(folder);
+  if (gone.ok()) {
     async::asio::post(helper_, [path = *gone] { os::RemoveTree(path); });
+  } else if (ErrorCodeOf(gone.status()) != ErrorCode::kNotFound) {  // in a pack, or removed already
+    Log(LogLevel::kWarning, "old logs could not be removed",
+        {{"reason", MessageOf(gone.status())}});
   }
 }
 

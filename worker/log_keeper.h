@@ -1,5 +1,5 @@
-// Removes the log folders of ended launches and actors when they are too old, too large or too
-// many.
+// Packs the log folders of ended launches and actors, many in one file, and removes them when they
+// are too old, too large or too many.
 //
 // View: one node; on the worker's loop, what blocks on disk on the helper's. LogRetention decides.
 // Folders of earlier lives of the worker are found at Start and count from their last change. A
@@ -38,7 +38,10 @@ class LogKeeper {
   const LogRetention& retention() const { return retention_; }
 
  private:
-  void Found(std::vector<LogFolder> folders);
+  void Found(std::vector<LogFolder> folders, std::vector<Pack> packs);
+  void PackIfDue();
+  void OnPacked(StatusOr<Pack> pack);
+  void RemoveFiles(const std::string& folder);
 
   const async::Executor executor_;
   const async::Executor helper_;
@@ -46,6 +49,7 @@ class LogKeeper {
   LogFiles& logs_;
   LogRetention retention_;
   std::map<ProcessId, std::string> writing_;
+  bool packs_known_ = false;
 };
 
 }  // namespace troupe::worker

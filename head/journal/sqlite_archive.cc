@@ -210,8 +210,8 @@ Status SqliteArchive::AddReturned(EndedRecord& record) {
 }
 
 StatusOr<std::size_t> SqliteArchive::Remove(const std::string& which) {
-  const std::string chosen = "(SELECT launch FROM ended WHERE " + which + " ORDER BY number LIMIT " +
-                             std::to_string(kRemovedAtOnce) + ")";
+  const std::string chosen = "(SELECT launch FROM ended WHERE " + which +
+                             " ORDER BY number LIMIT " + std::to_string(kRemovedAtOnce) + ")";
   TROUPE_TRY(Execute("DELETE FROM returned WHERE launch IN " + chosen));
   TROUPE_TRY(Execute("DELETE FROM ended WHERE launch IN " + chosen));
   return static_cast<std::size_t>(sqlite3_changes(db_));

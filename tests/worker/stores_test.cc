@@ -88,6 +88,15 @@ TEST_F(Stores, OverTheCapTheLeastRecentlyUsedGoesUnlessPinned) {
   EXPECT_TRUE(store->Has(c));
 }
 
+TEST_F(Stores, OverTheNumberTheLeastRecentlyUsedGoesToo) {
+  auto store = *BlobStore::Open(folder_, 1u << 20, 2);
+  for (const std::string bytes : {"a", "b", "c"})
+    EXPECT_TRUE(*store->Put(1, net::Sha256(bytes), 0, 1, bytes));
+  EXPECT_FALSE(store->Has(net::Sha256("a")));
+  EXPECT_TRUE(store->Has(net::Sha256("b")));
+  EXPECT_TRUE(store->Has(net::Sha256("c")));
+}
+
 TEST_F(Stores, ATrimmedLogReportsItsGapAndGoesOn) {
   auto logs = *LogFiles::Open(folder_, 16384);
   const LogPlace place{"launch/epoch-2", "rank-0"};
