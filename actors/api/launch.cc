@@ -46,8 +46,8 @@ void CheckOptions(const LaunchOptions& options) {
   if ((options.processes > 0) == (options.gpus > 0) || options.processes < 0 || options.gpus < 0)
     throw InvalidError("a launch has a number of ranks: exactly one of processes and gpus");
   const int ranks = options.processes + options.gpus;
-  if (options.nodes < 0 || (options.nodes > 0 && ranks % options.nodes != 0))
-    throw InvalidError(std::to_string(ranks) + " ranks are not equally many on each of " +
+  if (options.nodes < 0 || options.nodes > ranks)
+    throw InvalidError(std::to_string(ranks) + " ranks cannot take " +
                        std::to_string(options.nodes) + " nodes");
   if (options.max_attempts < 1) throw InvalidError("max_attempts is at least 1");
   if (options.timeout.count() < 0 || options.stop_grace.count() < 0)
@@ -65,10 +65,8 @@ wire::LaunchSpec SpecOf(const LaunchOptions& options, const std::string& name,
   std::map<std::string, double> each{{"CPU", options.cpus_per_rank}};
   if (options.gpus > 0) each["GPU"] = 1;
   spec.per_rank = api::ResourcesOf(each);
-  spec.strategy =
-      options.nodes == 1 ? wire::Strategy::kStrictPack : api::StrategyOf(options.strategy);
-  if (options.nodes > 1)
-    spec.ranks_per_node = spec.ranks / static_cast<std::uint32_t>(options.nodes);
+  spec.strategy = api::StrategyOf(options.strategy);
+  spec.nodes = static_cast<std::uint32_t>(options.nodes);
   if (!options.labels.empty()) spec.where = api::WhereOf(options.labels);
   spec.attempts_max = static_cast<std::uint32_t>(options.max_attempts);
   spec.timeout_ms = static_cast<std::uint64_t>(options.timeout.count());

@@ -9,6 +9,7 @@
 #include "head/core/ending.h"
 #include "head/core/epochs.h"
 #include "head/core/gang/regroup.h"
+#include "head/core/gang/shape.h"
 #include "head/core/groups.h"
 #include "head/core/jobs/jobs.h"
 #include "head/core/markers.h"
@@ -46,7 +47,11 @@ std::string Objection(const Turn& turn, const Request& request, const wire::Laun
     }
     if (spec.reform_ms == 0) return "reform_timeout must be more than 0 seconds";
   }
-  if (spec.ranks_per_node != 0 && spec.ranks % spec.ranks_per_node != 0) {
+  if (spec.nodes > spec.ranks) {
+    return "a launch over " + std::to_string(spec.nodes) + " nodes has " +
+           std::to_string(spec.ranks) + " ranks: some nodes would have none";
+  }
+  if (spec.nodes == 0 && spec.ranks_per_node != 0 && spec.ranks % spec.ranks_per_node != 0) {
     return std::to_string(spec.ranks) + " ranks are not " + std::to_string(spec.ranks_per_node) +
            " on each of some nodes";
   }
@@ -147,15 +152,15 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   gang.group = submitted.group;
   gang.launch = submitted.launch;
   gang.gang = true;
-  gang.strategy = spec.ranks_per_node == 0 ? spec.strategy : wire::Strategy::kStrictSpread;
+  gang.strategy = GangStrategyOf(spec);
   gang.gpu_type = spec.gpu_type;
   gang.where = spec.where;
   gang.priority = spec.priority;
-  gang.count = static_cast<std::uint32_t>(wanted.bundles.size());
-  gang.ranks_each = spec.ranks / gang.count;
+  const GangShape shape = GangShapeOf(spec);
+  gang.count = shape.count;
+  gang.ranks_each = shape.ranks_each;
   gang.submitted_us = turn.wall_us;
-  gang.bundles.emplace_back();
-  gang.bundles.back().resources = ToWire(wanted.bundles[0]);
+  gang.bundles.emplace_back().resources = ToWire(wanted.bundles.front());
   const LaunchId id = submitted.launch;
   turn.Append(std::move(submitted), payload);
   turn.Append(std::move(gang));

@@ -9,6 +9,7 @@
 
 #include "head/core/actors.h"
 #include "head/core/former_lives.h"
+#include "head/core/gang/shape.h"
 #include "head/core/groups.h"
 #include "head/core/jobs/jobs.h"
 #include "head/core/preempt.h"
@@ -25,17 +26,22 @@ namespace {
 using placement::NodeView;
 
 // One place per bundle; a gang's ranks on one node are one bundle.
-std::vector<wire::BundlePlace> PlacesOf(const Group& group, const placement::Request& request,
+std::vector<wire::BundlePlace> PlacesOf(const Turn& turn, const Group& group,
+                                        const placement::Request& request,
                                         const placement::Plan& plan) {
   std::vector<wire::BundlePlace> places;
   if (group.spec.gang) {
+    const GangShape shape = GangShapeOf(turn.state.launches.at(group.spec.launch).spec);
+    std::size_t bundle = 0;  // the first one of a part, whose bundles are equal
     for (const placement::GangPart& part : placement::GangOf(plan).parts) {
+      const std::uint32_t ranks = shape.ranks_each + (bundle < shape.larger ? 1 : 0);
       wire::BundlePlace place;
       place.index = static_cast<std::uint32_t>(places.size());
       place.node = part.node;
-      place.ranks = part.count * std::max(group.spec.ranks_each, 1u);
-      place.resources = ToWire(request.bundles[0].Times(part.count));
+      place.ranks = part.count * ranks;
+      place.resources = ToWire(request.bundles[bundle].Times(part.count));
       places.push_back(std::move(place));
+      bundle += part.count;
     }
     return places;
   }
@@ -93,7 +99,7 @@ class Queue {
     const placement::Request request = RequestOf(turn_, group.spec);
     const auto plan = InParent(group, request, group.retry_at <= turn_.now);
     if (plan) {
-      StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+      StartAttempt(turn_, group, PlacesOf(turn_, group, request, *plan));
     } else if (newcomer && group.waiting()) {
       NoteRoomWanted(turn_, group);
     }
@@ -136,7 +142,7 @@ class Queue {
     if (ready && MakesRoom(group, request)) return;
     if (try_now) {
       if (const auto plan = pass_.Place(request)) {
-        StartAttempt(turn_, group, PlacesOf(group, request, *plan));
+        StartAttempt(turn_, group, PlacesOf(turn_, group, request, *plan));
         return;
       }
       group.failed_in = memory_.round;

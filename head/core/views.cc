@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "head/core/former_lives.h"
+#include "head/core/gang/shape.h"
 #include "head/core/jobs/jobs.h"
 #include "head/core/rank_shares.h"
 #include "head/core/roster.h"
@@ -129,18 +130,18 @@ placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec)
     request.bundles.push_back(FromWire(bundle.resources));
   }
   Restrict(request, spec.where, spec.bundles);
-  if (spec.gang && !spec.bundles.empty()) request.bundles.resize(spec.count, request.bundles[0]);
+  const auto launch = turn.state.launches.find(spec.launch);
+  if (spec.gang && launch != turn.state.launches.end())
+    request.bundles = GangBundlesOf(launch->second.spec);
   return request;
 }
 
 placement::Request RequestOf(const wire::LaunchSpec& spec) {
   placement::Request request;
-  const std::uint32_t each = std::max(spec.ranks_per_node, 1u);
-  request.strategy =
-      spec.ranks_per_node == 0 ? FromWire(spec.strategy) : placement::Strategy::kStrictSpread;
+  request.strategy = FromWire(GangStrategyOf(spec));
   if (!spec.gpu_type.empty()) request.labels["gpu_type"] = spec.gpu_type;
   Restrict(request, spec.where, {});
-  request.bundles.assign(spec.ranks / each, FromWire(spec.per_rank).Times(each));
+  request.bundles = GangBundlesOf(spec);
   return request;
 }
 

@@ -261,9 +261,9 @@ def test_from_python_the_handle_is_that_of_other_launches(idle: Home, tmp_path: 
             "no script x.py",
         ),
         (
-            lambda: submit_command(["x.py"], processes=3, nodes=2, remote=True),
+            lambda: submit_command(["x.py"], processes=2, nodes=3, remote=True),
             ValueError,
-            "3 ranks are not equally many on each of 2 nodes",
+            "nodes=3 needs as many ranks, and the launch has 2: some nodes would have none",
         ),
         (lambda: submit_command(["x.py"], nproc=1), TypeError, "submit_command has no nproc="),
         (

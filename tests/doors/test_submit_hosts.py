@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from submits import printed, project, torchrun_in, training, troupe_in
 
+from troupe.launch import submit_command
+
 WHERE = """
 import os
 import beside
@@ -52,6 +54,19 @@ def test_ranks_are_as_many_on_each_node_as_asked(
         ["3", "1", "1", "3", "text"],
     ]
     assert all(line[5] != str(folder) for line in lines), "none of the nodes is this host"
+
+
+def test_ranks_that_cannot_be_even_over_the_nodes_are_one_more_on_the_first(
+    hosts: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    handle = submit_command(["where.py"], processes=3, nodes=2, remote=True)
+    handle.result(timeout=120)
+    assert sorted(line.split()[1:4] for line in handle.logs()) == [
+        ["0", "0", "0"],
+        ["1", "0", "1"],
+        ["2", "1", "0"],
+    ]
 
 
 def test_as_many_nodes_as_there_are_within_the_limits(hosts: dict[str, str], folder: Path) -> None:

@@ -114,12 +114,12 @@ TEST_F(Groups, WhoServesTheStoreOfALaunchIsToldTheAddressesOfItsNodes) {
   EXPECT_EQ(told(wire::RankDeath::kReplace), (std::vector<std::string>(2, "0.0.0.0/0 ::/0")));
 }
 
-TEST_F(Groups, ALaunchOfRanksPerNodeHasThemOnThatManyNodesAlthoughOneCouldHoldAll) {
+TEST_F(Groups, ALaunchOverNodesHasItsRanksOnThatManyAlthoughOneCouldHoldAll) {
   const std::vector<FakeNode> nodes = {Join(1, 8), Join(2, 8), Join(3, 8)};
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
   wire::SubmitLaunch submit;
   submit.spec.ranks = 4;
-  submit.spec.ranks_per_node = 2;
+  submit.spec.ranks_per_node = 2;  // what clients of before say
   submit.spec.per_rank = Amounts(1);
   submit.request = RequestId(11, 1);
   Say(client, submit, 60);
@@ -136,11 +136,74 @@ TEST_F(Groups, ALaunchOfRanksPerNodeHasThemOnThatManyNodesAlthoughOneCouldHoldAl
   submit.spec.ranks = 5;
   submit.request = RequestId(11, 2);
   Say(client, submit, 61);
-  EXPECT_EQ(LastError(client), ErrorCode::kInvalid);
+  EXPECT_EQ(LastError(client), ErrorCode::kInvalid) << "5 ranks are not 2 on each of some nodes";
+  submit.spec.nodes = 6;
+  submit.request = RequestId(11, 4);
+  Say(client, submit, 61);
+  EXPECT_EQ(LastError(client), ErrorCode::kInvalid) << "a node would have no rank";
   submit.spec.ranks = 8;
+  submit.spec.nodes = 4;
   submit.request = RequestId(11, 3);
   Say(client, submit, 62);
   EXPECT_EQ(LastError(client), ErrorCode::kInfeasible) << "four nodes, of which there are three";
+}
+
+// Only the node of 3 CPUs holds the part with one rank more; ranks without resources fit anywhere.
+TEST_F(Groups, RanksThatCannotBeEvenOverNodesAreOneMoreOnTheFirstOnes) {
+  const std::vector<FakeNode> nodes = {Join(1, 2), Join(2, 3), Join(3, 2)};
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  const auto counts = [&](std::uint32_t ranks, std::uint32_t over, std::uint64_t cpus) {
+    wire::SubmitLaunch submit;
+    submit.spec.ranks = ranks;
+      submit.spec.nodes = over;
+    if (cpus > 0) submit.spec.per_rank = Amounts(cpus);
+    submit.request = RequestId(12, 100 * ranks + 10 * over + cpus);
+    Say(client, submit, 60);
+    const LaunchId launch = Last<wire::LaunchAccepted>(client).launch;
+    for (int round = 0; round < 2; ++round) {
+      for (const FakeNode& node : nodes) Serve(node);
+    }
+    std::vector<std::pair<NodeId, std::uint32_t>> found;
+    for (const Rank& rank : LaunchOf(launch).ranks) {
+      if (found.empty() || found.back().first != rank.node) found.push_back({rank.node, 0});
+      EXPECT_EQ(rank.local_rank, found.back().second++);
+    }
+    return found;
+  };
+  const auto seven = counts(7, 3, 1);
+  ASSERT_EQ(seven.size(), 3u);
+  EXPECT_EQ(seven[0], std::make_pair(nodes[1].id, 3u));
+  EXPECT_EQ(seven[1].second, 2u);
+  EXPECT_EQ(seven[2].second, 2u);
+  const auto five = counts(5, 3, 0);
+  ASSERT_EQ(five.size(), 3u);
+  EXPECT_EQ(five[0].second, 2u);
+  EXPECT_EQ(five[1].second, 2u);
+  EXPECT_EQ(five[2].second, 1u);
+}
+
+TEST_F(Groups, ALaunchOverNodesThatWaitsIsPlacedAlikeByAHeadThatReadTheJournal) {
+  const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
+  Join(1, 2);
+  wire::SubmitLaunch submit;
+  submit.spec.ranks = 5;
+  submit.spec.nodes = 3;
+  submit.spec.per_rank = Amounts(1);
+  submit.spec.detached = true;
+  submit.spec.infeasible_waits = true;
+  submit.request = RequestId(13, 1);
+  Say(client, submit, 60);
+  const LaunchId launch = Last<wire::LaunchAccepted>(client).launch;
+  Boot();
+  const std::vector<FakeNode> nodes = {Join(1, 2), Join(2, 1), Join(3, 2)};
+  for (int round = 0; round < 2; ++round) {
+    for (const FakeNode& node : nodes) Serve(node);
+  }
+  ASSERT_EQ(LaunchOf(launch).ranks.size(), 5u);
+  std::map<NodeId, int> counts;
+  for (const Rank& rank : LaunchOf(launch).ranks) ++counts[rank.node];
+  EXPECT_EQ(counts, (std::map<NodeId, int>{{nodes[0].id, 2}, {nodes[1].id, 1}, {nodes[2].id, 2}}));
+  EXPECT_EQ(LaunchOf(launch).ranks[4].node, nodes[1].id);
 }
 
 TEST_F(Groups, P1_RefusalReleasesTheAttemptAndTriesAgain) {

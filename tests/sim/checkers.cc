@@ -47,6 +47,20 @@ bool IsKnown(const head::State& state, const head::Node& node) {
          host->view.closed.empty() == open;
 }
 
+// Returns true for a launch that does not say over how many nodes, or is on that many evenly.
+bool IsEven(const wire::LaunchSpec& spec, const std::vector<wire::RankPlacement>& ranks) {
+  if (spec.nodes == 0) return true;
+  std::map<NodeId, std::uint32_t> counts;
+  for (const wire::RankPlacement& rank : ranks) ++counts[rank.node];
+  const std::uint32_t least = spec.ranks / spec.nodes;
+  const auto larger = [&](const auto& node) { return node.second == least + 1; };
+  return counts.size() == spec.nodes &&
+         std::count_if(counts.begin(), counts.end(), larger) == spec.ranks % spec.nodes &&
+         std::all_of(counts.begin(), counts.end(), [&](const auto& node) {
+           return node.second == least || larger(node);
+         });
+}
+
 }  // namespace
 
 void Checker::Fail(const std::string& what) {
@@ -76,6 +90,8 @@ void Checker::OnDurable(const head::Row& row) {
     Expect(begun->epoch > epochs_[begun->launch], "S8: an epoch began twice");
     Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
     epochs_[begun->launch] = begun->epoch;
+    Expect(IsEven(specs_[begun->launch], begun->ranks),
+           "P8: a launch's ranks are not over as many nodes as it said, as evenly as can be");
   } else if (const auto* finished = wire::GetIf<wire::RankFinished>(&body)) {
     OnFinished(finished->done);
   } else if (const auto* roster = wire::GetIf<wire::RosterPublished>(&body)) {

@@ -1,5 +1,7 @@
-// What must hold at every moment of a run (S1-S9, P1, P2, P7, A1, A2, AN-4) and at its end (L1,
+// What must hold at every moment of a run (S1-S9, P1, P2, P7, P8, A1, A2, AN-4) and at its end (L1,
 // P4).
+//
+// P8: a launch over so many nodes is on that many, as evenly as can be.
 //
 // A1: nobody is told the address of a former life of an actor. A2: no two lives of an actor run at
 // once. AN-4: no two actors of one name do.

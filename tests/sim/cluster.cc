@@ -232,6 +232,7 @@ class Run {
     Prng others(seed_ ^ 0x6f72646572);
     Prng deaths(seed_ ^ 0x646561746873);  // beside the draws of older seeds
     Prng hangs(seed_ ^ 0x68616e6773);     // and these beside those
+    Prng over(seed_ ^ 0x6f766572);        // over how many nodes
     for (std::size_t i = 0; i < work_.launches; ++i) {
       wire::LaunchSpec spec;
       spec.function_name = "train";
@@ -262,6 +263,11 @@ class Run {
       }
       if (spec.mode == wire::LaunchMode::kDistributed && hangs.Chance(500))
         spec.hang_ms = 1000 + static_cast<std::uint32_t>(hangs.Below(2000));
+      if (over.Chance(300)) {
+        const std::uint64_t least = (spec.ranks + 1) / 2;  // a node has room for two ranks
+        const std::uint64_t most = std::min<std::uint64_t>(spec.ranks, work_.workers);
+        spec.nodes = static_cast<std::uint32_t>(least + over.Below(most - least + 1));
+      }
       ClientHost* client = clients_[random.Below(clients_.size())].get();
       loop_.In(Ms(random.Below(15000)), "submit", [client, spec] { client->Submit(spec); });
     }

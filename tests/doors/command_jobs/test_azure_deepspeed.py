@@ -95,11 +95,10 @@ def test_as_many_processes_as_asked_else_as_gpus(gpus: int, given: dict, slots: 
         distribution={"type": "pytorch", "launcher": "deepspeed", **given},
     )
     plan = _plan.of(job, [{"CPU": 64.0, "GPU": float(gpus)}] * 2, Kind())
-    assert (plan.kind, plan.nodes, plan.ranks, plan.per_node, plan.processes, plan.gpus) == (
+    assert (plan.kind, plan.nodes, plan.ranks, plan.processes, plan.gpus) == (
         "deepspeed",
         2,
         2,
-        1,
         slots,
         min(gpus, slots),
     )

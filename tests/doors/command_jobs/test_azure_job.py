@@ -245,33 +245,33 @@ def test_a_job_is_changed_and_made_again_with_other_inputs() -> None:
 
 
 SHAPES = [
-    ({}, NODES, Kind(), (1, 1, 1, 0, 8)),
-    ({"instance_count": 2}, NODES, Kind(), (2, 2, 1, 0, 8)),
+    ({}, NODES, Kind(), (1, 1, 0, 8)),
+    ({"instance_count": 2}, NODES, Kind(), (2, 2, 0, 8)),
     (
         {"instance_count": 2, "distribution": {"type": "pytorch"}},
         GPU_NODES,
         Kind(),
-        (2, 2, 1, 4, 64),
+        (2, 2, 4, 64),
     ),
     (
         {"distribution": {"type": "PyTorch", "process_count_per_instance": 4}},
         GPU_NODES,
         Kind(),
-        (1, 4, 4, 1, 16),
+        (1, 4, 1, 16),
     ),
     (
         {"distribution": {"type": "PyTorch", "process_count_per_instance": 4}},
         GPU_NODES,
         Kind(gpus=8),
-        (1, 4, 4, 2, 16),
+        (1, 4, 2, 16),
     ),
     (
         {"distribution": {"type": "PyTorch", "process_count_per_instance": 4}},
         GPU_NODES,
         Kind(gpus=0, cpus=8),
-        (1, 4, 4, 0, 2),
+        (1, 4, 0, 2),
     ),
-    ({"instance_count": 2, "distribution": {"type": "TensorFlow"}}, NODES, Kind(), (2, 2, 1, 0, 8)),
+    ({"instance_count": 2, "distribution": {"type": "TensorFlow"}}, NODES, Kind(), (2, 2, 0, 8)),
     (
         {
             "instance_count": 2,
@@ -279,7 +279,7 @@ SHAPES = [
         },
         NODES,
         Kind(),
-        (2, 3, 0, 0, 4),
+        (2, 3, 0, 4),
     ),
     (
         {
@@ -292,7 +292,7 @@ SHAPES = [
         },
         NODES,
         Kind(),
-        (1, 4, 4, 0, 2),
+        (1, 4, 0, 2),
     ),
 ]
 
@@ -302,16 +302,16 @@ def test_how_many_processes_where_and_with_what(
     fields: dict[str, Any], nodes: list[dict[str, float]], kind: Kind, expected: tuple
 ) -> None:
     plan = _plan.of(a_job(**fields), nodes, kind)
-    assert (plan.nodes, plan.ranks, plan.per_node, plan.gpus, plan.threads) == expected
+    assert (plan.nodes, plan.ranks, plan.gpus, plan.threads) == expected
 
 
 def test_c7_one_rank_of_a_node_has_all_of_it_for_ray() -> None:
     for distribution in (azure.RayDistribution(port=6379), {"type": "ray"}):
         plan = _plan.of(a_job(instance_count=2, distribution=distribution), GPU_NODES, Kind())
-        assert (plan.kind, plan.ranks, plan.per_node, plan.processes, plan.gpus) == (
+        assert (plan.kind, plan.nodes, plan.ranks, plan.processes, plan.gpus) == (
             "ray",
             2,
-            1,
+            2,
             plan.threads,
             4,
         )
@@ -358,7 +358,7 @@ def test_c3_one_rank_of_a_node_has_what_its_processes_need() -> None:
         GPU_NODES,
         Kind(),
     )
-    assert (plan.ranks, plan.per_node, plan.processes, plan.gpus, plan.threads) == (2, 1, 4, 4, 16)
+    assert (plan.nodes, plan.ranks, plan.processes, plan.gpus, plan.threads) == (2, 2, 4, 4, 16)
 
 
 def test_c4_more_instances_than_processes_are_refused() -> None:

@@ -84,7 +84,7 @@ def test_c4_parameter_servers_end_when_all_workers_have_and_that_is_success(
     for rank in (0, 1):
         os.mkfifo(tmp_path / f"go{rank}")
     line = TYPED + (
-        f"echo $kind; cd {tmp_path}; test $kind = ps || read line < go$RANK; "
+        f"echo $kind of node $NODE_RANK; cd {tmp_path}; test $kind = ps || read line < go$RANK; "
         'if [ $kind = ps ]; then trap "echo told" TERM; sleep 1000 & echo > go0; echo > go1; wait; '
         "echo ended; fi"
     )
@@ -98,7 +98,13 @@ def test_c4_parameter_servers_end_when_all_workers_have_and_that_is_success(
             "added_property": 7,
         },
     )
-    assert lines == ["ended", "ps", "told", "worker", "worker"]
+    assert lines == [
+        "ended",
+        "ps of node 1",
+        "told",
+        "worker of node 0",
+        "worker of node 0",
+    ], "3 processes of 2 instances are on exactly two nodes"
 
 
 def test_c4_a_parameter_server_that_ends_before_has_its_own_code(hosts: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ struct LaunchOptions {
   /// How many ranks: one of these two. With `gpus` each rank has one GPU.
   int processes = 0;
   int gpus = 0;
-  int nodes = 0;  // over so many nodes, equally many ranks on each; 0: as they fit
+  int nodes = 0;  // over so many nodes, as evenly as can be; 0: as they fit
   double cpus_per_rank = 1;
   std::string name;  // for people
   /// PACK, SPREAD, STRICT_PACK, STRICT_SPREAD: as of placement groups.

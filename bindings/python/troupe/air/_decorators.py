@@ -59,8 +59,8 @@ def _on_nodes_of(
     """
     _runs.refuse_unknown(_TYPE, kind, workers.node_infos(session))
     per_node = min(options.ranks, kind.gpus_per_node)
-    _accelerators.count_nodes(_COUNT, options.ranks, replace(kind, gpus_per_node=per_node))
-    return replace(options, ranks_per_node=per_node)
+    nodes = _accelerators.count_nodes(_COUNT, options.ranks, replace(kind, gpus_per_node=per_node))
+    return replace(options, nodes=nodes)
 
 
 def _gpus_of_this_node(session: _session.Session) -> int:

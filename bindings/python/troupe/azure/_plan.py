@@ -24,17 +24,15 @@ NONE, PYTORCH, TENSORFLOW, MPI, RAY, DEEPSPEED = (
 
 @dataclass(frozen=True)
 class Plan:
-    """A job's shape on this cluster.
+    """A job's shape on this cluster: `ranks` over `nodes`, as evenly as possible.
 
-    `per_node` 0: ranks wherever they fit. `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each
-    process. `processes`: of each rank: 1, but with MPI or DeepSpeed's launcher all of its node, and
-    with Ray as many as it has CPUs.
+    `gpus`, of each rank. `threads`: OMP_NUM_THREADS of each process. `processes`: of each rank: 1,
+    but with MPI or DeepSpeed's launcher all of its node, and with Ray as many as it has CPUs.
     """
 
     kind: str
     nodes: int
     ranks: int
-    per_node: int
     gpus: int
     threads: int
     where: Mapping[str, Any]
@@ -55,7 +53,7 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
         or (_gpus(nodes, kind, count, 1) if name == DEEPSPEED else 0)
         or 1
     )
-    ranks, per_node = count * each, each
+    ranks = count * each
     if isinstance(distribution, TensorFlowDistribution):
         ranks = sum(number for _, number in tasks(distribution, count))
         if ranks < count:
@@ -63,21 +61,19 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
                 f"instance_count is {count}, and the distribution has {ranks} processes: one "
                 "instance would have none"
             )
-        per_node = ranks // count if ranks % count == 0 else 0
     on_one = -(-ranks // count)
     gpus = _gpus(nodes, kind, count, on_one)
     if name in (
         MPI,
         DEEPSPEED,
     ):  # one rank of the launch on each node, whose processes a launcher starts
-        ranks, per_node, gpus = count, 1, gpus * each
+        ranks, gpus = count, gpus * each
     threads = _threads(nodes, kind, on_one)
     processes = {MPI: each, DEEPSPEED: each, RAY: threads}.get(name, 1)
     return Plan(
         name,
         count,
         ranks,
-        per_node,
         gpus,
         threads,
         kind.where(),

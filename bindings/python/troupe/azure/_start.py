@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from troupe import _checks, _identity, _strategies, exceptions
+from troupe import _checks, _identity, exceptions
 from troupe._cluster import resources, selectors, status_lines, variables, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
@@ -121,7 +121,7 @@ def start(
         COMMAND,
         _rank.SHELL,
         (),
-        plan.nodes if plan.per_node else 0,
+        plan.nodes,
         {"setup": start},
         plan.gpus or 1,
     )
@@ -172,7 +172,6 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
             "timeout": plan.timeout,
             "priority": plan.priority,
             "runtime_env": {"env_vars": own},
-            "strategy": "PACK" if plan.per_node else "SPREAD",
             "infeasible": session.store.get("infeasible") or "refuse",
         },
     )  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
@@ -194,7 +193,7 @@ def _start_driver(
     session: Any,
 ) -> LaunchHandle:
     """A launch of one rank on each node, of which the first drives the others."""
-    options = replace(options, mode="driver")
+    options = replace(options, mode="driver", nodes=plan.nodes)
     environment_variables = {
         **options.runtime_env["env_vars"],
         status_lines.QUIET: "1",
@@ -208,10 +207,6 @@ def _start_driver(
     spec["per_rank"] = resources.to_wire(
         {name: amount for name, amount in amounts.items() if amount}
     )
-    if plan.nodes == 1:
-        spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
-    else:
-        spec["ranks_per_node"] = 1
     return _submit.send(session, spec, pickle.dumps((driver, (), {}), protocol=5), options)
 
 

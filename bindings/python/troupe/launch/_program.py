@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from troupe import _identity, _strategies
+from troupe import _identity
 from troupe._cluster import resources, session as _session
 from troupe._code import environment, program as _program
 from troupe._code.program import Program
@@ -28,7 +28,7 @@ class Line:
     kind: str
     target: str
     arguments: tuple[str, ...] = ()
-    nodes: int = 0  # over that many nodes, as many ranks on each; 0: as they fit
+    nodes: int = 0  # over that many, as evenly as possible; 0: as they fit
     traits: Mapping[str, Any] = field(default_factory=dict)  # fields of `Program`
     gpus_per_rank: int = 1  # where the ranks have GPUs
     per_rank: Mapping[str, float] | None = (
@@ -49,9 +49,10 @@ def submit_command(
     `command` is a list of words: `["train.py", "--lr", "1"]` a Python script, `["-m",
     "package.train"]` a module, `["--", "bash", "-c", ...]` any command. A script or module runs as
     `__main__` of a process that has torch loaded already; with `fresh` in an interpreter of its
-    own. `nodes`: over that many nodes, equally many ranks on each. The other options are those of
-    `distributed`, and `detach`: exactly one of `gpus` and `processes` is the number of ranks. The
-    current directory is that of the ranks, and travels to other hosts.
+    own. `nodes`: over that many nodes, as evenly as possible, with one rank more on the first ones.
+    The other options are those of `distributed`, and `detach`: exactly one of `gpus` and
+    `processes` is the number of ranks. The current directory is that of the ranks, and travels to
+    other hosts.
 
     Raises FileNotFoundError, IsADirectoryError, ModuleNotFoundError and SyntaxError for a program
     that cannot run, ValueError and TypeError for options that cannot be meant, PlacementError,
@@ -93,9 +94,10 @@ def start(
     `settings`: variables of the ranks besides those of the runtime environment. `request`: see
     `_submit.send`.
     """
-    if line.nodes and options.ranks % line.nodes:
+    if line.nodes > options.ranks:
         raise ValueError(
-            f"{options.ranks} ranks are not equally many on each of {line.nodes} nodes"
+            f"nodes={line.nodes} needs as many ranks, and the launch has {options.ranks}: some "
+            "nodes would have none"
         )
     same_host = bool(session.store.get("same_host", True))
     brings = {"pip", "uv"} & {
@@ -134,7 +136,8 @@ def start(
     travels = environment.build(
         runtime_env, inherit, session=session, arguments=[line.target, *line.arguments], as_now=True
     )
-    spec = _submit.spec_of(replace(options, runtime_env=runtime_env), program.name, travels)
+    options = replace(options, runtime_env=runtime_env, nodes=line.nodes)
+    spec = _submit.spec_of(options, program.name, travels)
     if options.gpus and line.gpus_per_rank != 1:
         spec["per_rank"] = resources.to_wire(
             {"CPU": options.cpus_per_rank, "GPU": line.gpus_per_rank, "memory": options.memory}
@@ -142,10 +145,6 @@ def start(
     if line.per_rank is not None:
         spec["per_rank"] = resources.to_wire(line.per_rank)
     travels["env"] += [{"name": name, "value": value} for name, value in (settings or {}).items()]
-    if line.nodes == 1:
-        spec["strategy"] = _strategies.BY_NAME["STRICT_PACK"]
-    elif line.nodes:
-        spec["ranks_per_node"] = options.ranks // line.nodes
     return _submit.send(
         session,
         spec,

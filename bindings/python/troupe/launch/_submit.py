@@ -118,6 +118,7 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         "function_name": name,
         "mode": options.mode,
         "ranks": options.ranks,
+        "nodes": options.nodes,
         "per_rank": resources.to_wire(
             {
                 "CPU": options.cpus_per_rank,
@@ -130,8 +131,6 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         **_option.message_of(_launches.ALL, options),
     }
     travels["travelled"] += [travelled.of_door(options.door), *travelled.of_about(options.about)]
-    if options.ranks_per_node:
-        spec["ranks_per_node"] = options.ranks_per_node
     if options.backend:
         travels["env"].append({"name": _checks.TORCH_BACKEND, "value": options.backend})
     if status_lines.is_quiet(options.quiet):  # rank 0's marker line too

@@ -40,7 +40,8 @@ class DeepspeedTorchDistributor(TorchDistributor):
         useGpu: bool = True,
         deepspeedConfig: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     ) -> None:
-        self._nodes, self._per_node = _positive("nnodes", nnodes), _positive("numGpus", numGpus)
+        self._nodes = _positive("nnodes", nnodes)
+        _positive("numGpus", numGpus)
         if not (
             deepspeedConfig is None or isinstance(deepspeedConfig, (str, os.PathLike, Mapping))
         ):
@@ -62,8 +63,8 @@ class DeepspeedTorchDistributor(TorchDistributor):
             return replace(what, words=(*what.words, "--deepspeed"), files=files, nodes=nodes)
         return replace(what, words=("--deepspeed",), files=files)
 
-    def _ranks_per_node(self) -> int:
-        return 0 if self.local_mode else self._per_node
+    def _node_count(self) -> int:
+        return 0 if self.local_mode else self._nodes
 
     def _files(self) -> _training.OptionFiles:
         """The configuration's text, by its option."""

@@ -167,7 +167,7 @@ class TorchDistributor:
             asked.update(_training.of_this_machine(session, self.num_processes))
         options = replace(
             _function.options_of(type(self).__name__, asked),
-            ranks_per_node=self._ranks_per_node() if session.embedded is None else 0,
+            nodes=self._node_count() if session.embedded is None else 0,
             door="spark",
         )
         if reason:
@@ -178,8 +178,8 @@ class TorchDistributor:
             options = _vendor_place.on_cpus(options, session)
         return options
 
-    def _ranks_per_node(self) -> int:
-        """0: wherever they fit."""
+    def _node_count(self) -> int:
+        """Return over how many nodes the ranks go; 0: wherever they fit."""
         return 0
 
     def _train_on_dataframe(

@@ -42,7 +42,7 @@ def _fields() -> list[tuple[str, Any, Any]]:
     return [
         *own,
         ("where", dict, dataclasses.field(default_factory=dict)),
-        ("ranks_per_node", int, 0),
+        ("nodes", int, 0),
         # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made
         # before it starts
         ("tracks", bool, False),
