@@ -28,6 +28,8 @@ inline constexpr char kRdmaPortsVariable[] = "TROUPE_RDMA_PORTS";
 /// In the environment that comes with ranks: the addresses and networks from which the store of
 /// their launch takes connections, separated by spaces. Only the store's process gets it.
 inline constexpr char kStorePeersVariable[] = "TROUPE_STORE_PEERS";
+/// Among them: nodes may come to the launch later, whose addresses the store's process asks for.
+inline constexpr char kStorePeersMore[] = "+";
 /// State of an active port that programs cannot open: a container without /dev/infiniband.
 inline constexpr char kNoVerbsDevice[] = "NO_VERBS_DEVICE";
 inline constexpr std::size_t kFabricRecordsMax = 128;

@@ -183,7 +183,8 @@ LaunchNetworks NetworksOf(Turn& turn, const Launch& launch) {
   }
   if (FromWire(launch.spec.per_rank).Get("GPU") > 0)
     networks.rdma_ports = placement::ReachingPorts(fabrics);
-  if (launch.spec.on_rank_death == wire::RankDeath::kReplace) addresses = {"0.0.0.0/0", "::/0"};
+  if (launch.spec.on_rank_death == wire::RankDeath::kReplace)
+    addresses.insert(placement::kStorePeersMore);
   for (const std::string& each : addresses)
     networks.store_peers += (networks.store_peers.empty() ? "" : " ") + each;
   return networks;

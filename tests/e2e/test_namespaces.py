@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -35,23 +36,18 @@ class Network:
         listen = ["--listen", hosts["head"].address, "--port", "0"]
         head = hosts["head"].run([*TROUPE, "start", "--head", "--no-worker", *listen, "--json"])
         self.address = json.loads(head.stdout)["address"]
+        self.pids: dict[str, int] = {}
         for name in ("a", "b"):
-            hosts[name].run(
-                [
-                    *TROUPE,
-                    "start",
-                    "--address",
-                    self.address,
-                    "--token-file",
-                    home.token(),
-                    "--node-name",
-                    name,
-                    "--num-cpus",
-                    "2",
-                    "--force-tcp",
-                ]
-            )
+            self.join(name, home)
         self.token = home.token("--role", "client")
+
+    def join(self, name: str, home: Home) -> None:
+        """Starts the worker of a host."""
+        options = ["--token-file", home.token(), "--node-name", name, "--num-cpus", "2"]
+        started = self.hosts[name].run(
+            [*TROUPE, "start", "--address", self.address, *options, "--force-tcp", "--json"]
+        )
+        self.pids[name] = json.loads(started.stdout)["pid"]
 
     def job(self, *args: str) -> str:
         """Runs a Python program as a driver; what it printed."""
@@ -200,6 +196,60 @@ print(meet.distributed(Path(sys.argv[1])))
         (tmp_path / "tried").touch()
         said, _ = job.communicate(timeout=180)
     assert said.splitlines()[-1] == "[4, 4, 4, 4]"
+
+
+REPLACED = """
+import os, sys
+from pathlib import Path
+from troupe import train
+from troupe.launch import distributed
+
+@distributed(processes=2, cpus_per_rank=2, remote=True, timeout=170, on_rank_death="replace")
+def meet(folder):
+    import torch
+    import torch.distributed as dist
+    from troupe.launch import current
+    for attempt in train.attempts("gloo"):
+        with attempt:
+            one = torch.ones(1)
+            dist.all_reduce(one)
+            Path(folder, f"{current().node_name}-{current().group_epoch}").touch()
+            while current().group_epoch == 1:
+                dist.all_reduce(torch.ones(1))
+            result = int(one), current().node_name
+    return result
+
+print(sorted(meet.distributed(sys.argv[1])))
+"""
+
+
+def test_a_node_that_comes_to_a_launch_later_reaches_its_store(home: Home, tmp_path: Path) -> None:
+    """The store's node is a; b is lost, and c, which nobody knew, takes its place. The driver's
+    host, whose packets reach a, is of no node."""
+    pytest.importorskip("torch")
+    with Hosts("head", "a", "b", "c", "driver") as hosts:
+        network = Network(hosts, home)
+        job = subprocess.Popen(
+            hosts["driver"].command([sys.executable, "-c", REPLACED, str(tmp_path)]),
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "TROUPE_ADDRESS": network.address,
+                "TROUPE_TOKEN_FILE": network.token,
+            },
+        )
+        try:
+            both = [tmp_path / "a-1", tmp_path / "b-1"]
+            eventually(lambda: all(each.exists() for each in both), what="the first group")
+            network.join("c", home)
+            os.kill(network.pids["b"], signal.SIGKILL)
+            said, _ = job.communicate(timeout=180)
+        finally:
+            job.kill()
+            job.wait()
+        assert said.splitlines()[-1] == "[(2, 'a'), (2, 'c')]"
+        home.run("stop", "--all")
 
 
 def test_actors_on_both_hosts_call_each_other(network: Network) -> None:

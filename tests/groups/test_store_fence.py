@@ -110,3 +110,9 @@ def test_the_kernel_drops_connections_from_elsewhere() -> None:
             with taken:
                 caller.sendall(b"x" * 100_000)
                 assert len(taken.recv(10, socket.MSG_WAITALL)) == 10
+        admitted = [ipaddress.ip_network(each) for each in ("127.0.0.1", "127.0.0.9")]
+        store_host.admit(listener, admitted)
+        with socket.create_connection(
+            listener.getsockname(), timeout=60, source_address=("127.0.0.9", 0)
+        ):
+            listener.accept()[0].close()

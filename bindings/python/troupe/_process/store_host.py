@@ -9,7 +9,8 @@ waits, and ranks get no MASTER_PORT.
 torch's store answers whoever connects. So its socket has a filter before it listens, which the
 kernel runs on each packet: those from other addresses than this host's and the launch's nodes' are
 dropped, the first of a connection too. It costs nothing that can be measured, and connections need
-no other hop.
+no other hop. Nodes may come later to a launch in which ranks that die are replaced: its filter is
+set anew for each.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ SECRET_BYTES = 32
 """Of the secret that the launch's ranks get from the head: the store itself never has it."""
 PEERS = "TROUPE_STORE_PEERS"
 """Addresses and networks of the launch's nodes; the head says them (`kStorePeersVariable`)."""
+MORE = "+"
+"""Among those: nodes may come to the launch later (`kStorePeersMore`)."""
 ALSO = "TROUPE_STORE_NETWORKS"
 """Networks that a worker's environment adds, for nodes that reach others from addresses which they
 do not know themselves."""
@@ -48,11 +51,15 @@ def run(channel: ProcessChannel) -> NoReturn:
         resource.RLIMIT_NOFILE, (most, most)
     )  # each rank may have two connections: the program's, and its watching thread's
     peers = f"{os.environ.get(PEERS, '')} {os.environ.get(ALSO, '')}".split()
+    host = os.environ.get("MASTER_ADDR") or "127.0.0.1"
+    fence = Fence(host, [each for each in peers if each != MORE])
     try:
-        store, port = serve(os.environ.get("MASTER_ADDR") or "127.0.0.1", peers)
+        store, port = fence.serve()
     except ImportError:
         store, port = None, 0
     channel.send("StoreReady", {"port": port, "group_secret": os.urandom(SECRET_BYTES)})
+    if store is not None and MORE in peers:
+        _follow_launch(channel, fence)
     threading.Event().wait()
     del store
     raise AssertionError("unreachable: the control thread ends the process")
@@ -60,30 +67,110 @@ def run(channel: ProcessChannel) -> NoReturn:
 
 def serve(host: str, peers: Iterable[str]) -> tuple[Any, int]:
     """Make a TCPStore that listens on `host` alone and takes connections from this host and from
-    `peers` alone; return it and its port.
+    `peers` alone; return it and its port."""
+    return Fence(host, peers).serve()
 
-    A kernel that has no such filters (gVisor) serves everybody that reaches the port, which is
-    written to stderr.
+
+class Fence:
+    """The socket of a store, and whom it takes connections from.
+
+    A kernel that has no such filters (gVisor) takes them from everybody that reaches the port,
+    which is written to stderr.
     """
-    from torch.distributed import TCPStore
 
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        admit(listener, networks_of([host, "127.0.0.0/8", "::1", *peers]))
-    except OSError as error:
+    def __init__(self, host: str, peers: Iterable[str]) -> None:
+        self._host = host
+        self._peers = [host, "127.0.0.0/8", "::1", *peers]
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.socket(family, socket.SOCK_STREAM)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.admit(())
+
+    def admit(self, peers: Iterable[str]) -> None:
+        """Take connections from these addresses and networks, too, from now on."""
+        self._peers += peers
+        try:
+            admit(self._listener, networks_of(self._peers))
+        except OSError as error:
+            print(
+                f"troupe: the store at {self._host} takes connections from everybody who reaches "
+                f"it: this system has no filters for sockets ({error})",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def admit_everybody(self, why: object) -> None:
+        """Take connections from everybody, and write to stderr why."""
         print(
-            f"troupe: the store at {host} takes connections from everybody who reaches it: this "
-            f"system has no filters for sockets ({error})",
+            f"troupe: the store at {self._host} takes connections from everybody who reaches it: "
+            f"which nodes come to its launch is not known ({why})",
             file=sys.stderr,
             flush=True,
         )
-    listener.bind((host, 0))
-    listener.listen(_BACKLOG)
-    port = listener.getsockname()[1]
-    return TCPStore(
-        host, port, None, True, _TIMEOUT, wait_for_workers=False, master_listen_fd=listener.detach()
-    ), port
+        self.admit(["0.0.0.0/0", "::/0"])
+
+    def serve(self) -> tuple[Any, int]:
+        """Make the store; return it and its port."""
+        from torch.distributed import TCPStore
+
+        self._listener.bind((self._host, 0))
+        self._listener.listen(_BACKLOG)
+        port = self._listener.getsockname()[1]
+        listener = self._listener.dup()  # the store closes its own
+        return TCPStore(
+            self._host,
+            port,
+            None,
+            True,
+            _TIMEOUT,
+            wait_for_workers=False,
+            master_listen_fd=listener.detach(),
+        ), port
+
+
+def _follow_launch(channel: ProcessChannel, fence: Fence) -> None:
+    """Admit each node that comes to the launch, for as long as that is told. Blocks."""
+    from troupe import exceptions
+    from troupe._cluster import session as _session
+
+    launch = os.environ["TROUPE_LAUNCH_ID"]
+    session = _session.Session.over_process(
+        channel, launch=launch, epoch=int(os.environ["TROUPE_EPOCH"])
+    )
+    known: set[str] = set()
+    while True:
+        try:
+            if not session.board.follows("launch", launch):
+                returns = session.returns
+                info = session.request("WatchLaunch", {"launch": launch})[1]["info"]
+                session.board.post_reply("launch", launch, info)
+                session.follow("launch", launch, returns)
+            info, _ = session.board.wait("launch", launch, lambda info: _nodes_of(info) - known)
+            fresh = _nodes_of(info) - known
+            fence.admit(_addresses_of_nodes(session, fresh))
+            known.update(fresh)
+        except exceptions.GetTimeoutError:  # the head is away: it is asked again
+            continue
+        except exceptions.TroupeError as error:
+            return fence.admit_everybody(error)
+
+
+def _nodes_of(info: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the nodes that a launch's ranks are on."""
+    return {each["node"] for each in info["rank_infos"]} - {""}
+
+
+def _addresses_of_nodes(session: Any, nodes: set[str]) -> list[str]:
+    """Return all addresses of these nodes, as the head knows them now."""
+    from troupe._cluster import fabric, workers
+
+    found = []
+    for node in workers.node_infos(session):
+        if node["node"] in nodes:
+            found.append(node["listen_host"])
+            for interface in fabric.of_node(node).interfaces:
+                found += [address.partition("/")[0] for address in interface.addresses]
+    return found
 
 
 def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
