@@ -5,8 +5,8 @@
 // was used least recently goes, unless it is pinned. A file whose size, inode or time of change is
 // not what it was, or that an earlier life left, is hashed again before it is given away (1 s for
 // each GB or so, once; a large one at the start), and given up when its content is another: then it
-// is fetched anew, or lost as if it had never been here. Chunks of one upload come in order; several
-// uploaders do not disturb each other.
+// is fetched anew, or lost as if it had never been here. Chunks of one upload come in order;
+// several uploaders do not disturb each other.
 #pragma once
 
 #include <cstdint>

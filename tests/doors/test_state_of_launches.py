@@ -64,6 +64,14 @@ def test_the_state_is_that_of_the_cluster_launched_on_and_a_launch_that_ended_ha
         "failed",
         "succeeded",
     ]
+    latest = home.json("list", "launches", "--limit", "1", "--since", "1h")
+    assert [each["state"] for each in latest] == ["failed"]
+    for words, said in (
+        (["nodes", "--limit", "1"], "go with launches"),
+        (["launches", "--since", "yesterday"], "is no duration"),
+    ):
+        refused = home.run("list", *words, ok=False)
+        assert refused.returncode == 2 and said in refused.stderr
     assert "failed" not in home.run("status").stdout, (
         "launches that have ended are not in the overview"
     )

@@ -94,7 +94,7 @@ def test_launches_that_are_over_leave_the_heads_memory_and_are_read_from_its_arc
     """Launches wait for nodes that never come, and are cancelled: 120 of them, at a head that keeps
     5 in memory."""
     from troupe._bridge import native
-    from troupe._cluster import executables
+    from troupe._cluster import executables, view
     from troupe._cluster.session import Session
     from troupe._identity import new_id
 
@@ -131,6 +131,8 @@ def test_launches_that_are_over_leave_the_heads_memory_and_are_read_from_its_arc
             for number in (0, launches // 2, launches - 1):
                 expected = (f"run-{number}", "cancelled", f"reason {number}")
                 assert whole(ids[number]) == expected
+            listed = [each["launch"] for each in view.iter_launches(session, page=7)]
+            assert listed == ids[::-1], "page after page, the latest first"
             session.close()
             head.process.kill()
             head.process.wait()

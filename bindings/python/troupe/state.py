@@ -6,6 +6,7 @@ launched on, else that of TROUPE_ADDRESS.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from troupe import exceptions
@@ -169,15 +170,27 @@ def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
     return list(native.list_objects(limit))
 
 
-def list_launches(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """Launches, ended ones included while the head keeps their markers.
+def list_launches(
+    session: _session.Session | None = None, *, limit: int = 10_000, since: float = 0.0
+) -> list[dict[str, Any]]:
+    """Return launches, ended ones included while the head keeps them, the latest submitted last.
 
     `state` is that of `LaunchHandle.status()`.
+
+    Args:
+        limit: the latest so many.
+        since: leaves out launches submitted before this time, in seconds since 1970.
     """
     from troupe.launch._handle import describe
 
-    infos = (session or connect.session_here()).request("ListLaunches", {})[1]["launches"]
-    return [describe(info) for info in infos]
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}")
+    found = _view.iter_launches(
+        session or connect.session_here(),
+        since_us=max(0, int(since * 1e6)),
+        page=min(limit, _view.PAGE_LAUNCHES),
+    )
+    return [describe(info) for info in itertools.islice(found, limit)][::-1]
 
 
 def list_placement_groups(session: _session.Session | None = None) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@ reserved."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,33 @@ def nodes(session: _session.Session | None = None) -> list[NodeView]:
             for info in infos
         ]
     return _of_launch(session, infos)
+
+
+PAGE_LAUNCHES = 200
+"""Launches that one answer of the head has, at most."""
+
+
+def iter_launches(
+    session: _session.Session, *, since_us: int = 0, page: int = PAGE_LAUNCHES
+) -> Iterator[dict[str, Any]]:
+    """Yield the LaunchInfos of the launches that the head keeps, the latest submitted first: those
+    in its memory and those in its archive.
+
+    Pages are asked for as they are needed: who stops early asks for no more. A launch that is
+    submitted meanwhile is not among them.
+
+    Args:
+        since_us: leaves out launches submitted before this time, in microseconds since 1970.
+        page: the size of a page.
+    """
+    asked: dict[str, Any] = {"limit": page, "since_us": since_us}
+    while True:
+        answer = session.request("ListLaunches", asked)[1]
+        yield from reversed(answer["launches"])
+        if not answer["more"] or not answer["launches"]:
+            return
+        oldest = answer["launches"][0]
+        asked |= {"before_us": oldest["submitted_us"], "before": oldest["launch"]}
 
 
 def _of_launch(session: _session.Session, infos: list[dict[str, Any]]) -> list[NodeView]:

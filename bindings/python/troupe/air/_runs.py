@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import resources, selectors, status_lines, variables, workers
+from troupe._cluster import resources, selectors, status_lines, variables, view, workers
 from troupe._code import travelled, yaml_files
 from troupe._code.program import COMMAND
 from troupe._tracking import rule, turns
@@ -220,11 +220,7 @@ def described(info: Mapping[str, Any]) -> dict[str, Any]:
 
 def infos(session: Any) -> list[dict[str, Any]]:
     """Return the LaunchInfos of all runs that the cluster knows, the latest first."""
-    found = [
-        each
-        for each in session.request("ListLaunches", {})[1]["launches"]
-        if travelled.door(each) == DOOR
-    ]
+    found = [each for each in view.iter_launches(session) if travelled.door(each) == DOOR]
     return sorted(found, key=lambda each: -each["submitted_us"])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from troupe import _checks, _identity, exceptions
-from troupe._cluster import resources, selectors, status_lines, variables, workers
+from troupe._cluster import resources, selectors, status_lines, variables, view, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND
 from troupe._tracking.jobs import job_store
@@ -227,7 +227,7 @@ def name_of(job: Command, session: Any) -> str:
     What other jobs that are over have left at the head is taken away.
     """
     told = _ports.told_by_all(session)
-    launches = session.request("ListLaunches", {})[1]["launches"]
+    launches = list(view.iter_launches(session))
     _ports.forget(
         session, told, {each["launch"] for each in launches if each["state"] != "terminal"}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from troupe._cluster import view
 from troupe.cli import _common
 from troupe.launch._handle import handle_of_known
 
@@ -32,9 +33,7 @@ def cancel(
     its own. Ctrl-C ends it now.
     """
     with _common.session(address, token_file, cluster) as session:
-        known = {
-            each["launch"]: each for each in session.request("ListLaunches", {})[1]["launches"]
-        }
+        known = {each["launch"]: each for each in view.iter_launches(session)}
         found = _common.only_prefixed("launch", launch, known, "troupe list launches")
         before = known[found]
         handle = handle_of_known(session, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ import click
 
 from troupe import _visible, exceptions
 from troupe._cluster import connect, home, known_clusters, session as _session
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def an_address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -165,3 +168,11 @@ def session(
         yield opened
     finally:
         opened.close()
+
+
+def seconds_of(text: str) -> int:
+    """Return a duration such as `24h` in seconds. Raises click.BadParameter."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS_S or re.fullmatch("[0-9]{1,18}", number) is None or not number.strip("0"):
+        raise click.BadParameter(f"{text!r} is no duration; it looks like 30m, 24h or 7d")
+    return int(number) * _UNITS_S[unit]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from troupe import _visible, state
-from troupe._cluster import live_output, logs as _logs
+from troupe._cluster import live_output, logs as _logs, view
 from troupe.cli import _common
 from troupe.launch import _logs as _launch_logs
 from troupe.launch._handle import LaunchHandle, handle_of_known
@@ -39,7 +39,7 @@ def logs(
     what is followed.
     """
     with _common.session(address, token_file, cluster) as session:
-        launches = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}
+        launches = {each["launch"] for each in view.iter_launches(session)}
         actors = {each["actor_id"]: each for each in state.list_actors(session, tasks=True)}
         found = _common.only_prefixed(
             "launch or actor",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -199,10 +200,16 @@ def _launch_table(launches: list[dict[str, Any]]) -> Table:
     help="Nodes by where they stand (labels block, rack, nvlink_domain), and how they are "
     "connected.",
 )
+@click.option(
+    "--limit", type=click.IntRange(1), help="Launches: the latest so many.  [default: 1000]"
+)
+@click.option("--since", metavar="TIME", help="Launches submitted in the last 30m, 24h or 7d.")
 @_common.cluster_options
 def list_(
     noun: str,
     topology: bool,
+    limit: int | None,
+    since: str | None,
     address: str | None,
     token_file: str | None,
     cluster: str | None,
@@ -212,10 +219,15 @@ def list_(
     happened since the head started."""
     if topology and noun != "nodes":
         raise click.UsageError("--topology goes with nodes")
+    if noun != "launches" and (limit is not None or since is not None):
+        raise click.UsageError("--limit and --since go with launches")
+    since_s = 0.0 if since is None else time.time() - _common.seconds_of(since)
     fetch = {
         "nodes": state.list_nodes,
         "actors": state.list_actors,
-        "launches": state.list_launches,
+        "launches": lambda session: state.list_launches(
+            session, limit=limit or 1000, since=since_s
+        ),
         "placement-groups": state.list_placement_groups,
         "tasks": _tasks,
         "events": state.list_events,
@@ -230,64 +242,63 @@ def list_(
         _tables.console().print(_node_table(rows))
     elif noun == "launches":
         _tables.console().print(_launch_table(rows))
-    elif noun == "actors":
-        _tables.show(
-            ["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],
-            [
-                [
-                    row["actor_id"][:8],
-                    row["class_name"],
-                    row["name"],
-                    row["namespace"] if row["name"] else "",
-                    row["state"],
-                    row["node"],
-                    str(row["pid"] or ""),
-                    (row["cause"] or row["waiting_for"]).split("\n")[0],
-                ]
-                for row in rows
-            ],
-        )
-    elif noun == "tasks":
-        _tables.show(
-            ["TASK", "NAME", "STATE", "PID", "STARTED BY"],
-            [
-                [
-                    row["task_id"],
-                    row["name"],
-                    row["state"],
-                    str(row["pid"] or ""),
-                    f"pid {row['owner_pid']} of job {row['job_id'][:8]}",
-                ]
-                for row in rows
-            ],
-        )
-    elif noun == "events":
-        _tables.show(
-            ["TIME", "SEVERITY", "SOURCE", "WHAT"],
-            [
-                [
-                    datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"),
-                    row["severity"],
-                    row["source"],
-                    row["message"].split("\n")[0],
-                ]
-                for row in rows
-            ],
-        )
     else:
-        _tables.show(
-            ["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"],
-            [
-                [
-                    row["placement_group_id"][:8],
-                    row["name"],
-                    row["strategy"],
-                    row["state"],
-                    " ".join(_bundle(bundle) for bundle in row["bundles"].values()),
-                ]
-                for row in rows
-            ],
-        )
+        columns, cells_of = _COLUMNS[noun]
+        _tables.show(columns, [cells_of(row) for row in rows])
+
+
+def _actor_cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["actor_id"][:8],
+        row["class_name"],
+        row["name"],
+        row["namespace"] if row["name"] else "",
+        row["state"],
+        row["node"],
+        str(row["pid"] or ""),
+        (row["cause"] or row["waiting_for"]).split("\n")[0],
+    ]
+
+
+def _task_cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["task_id"],
+        row["name"],
+        row["state"],
+        str(row["pid"] or ""),
+        f"pid {row['owner_pid']} of job {row['job_id'][:8]}",
+    ]
+
+
+def _event_cells(row: dict[str, Any]) -> list[str]:
+    return [
+        datetime.datetime.fromtimestamp(row["time_s"]).strftime("%m-%d %H:%M:%S"),
+        row["severity"],
+        row["source"],
+        row["message"].split("\n")[0],
+    ]
+
+
+def _group_cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["placement_group_id"][:8],
+        row["name"],
+        row["strategy"],
+        row["state"],
+        " ".join(_bundle(bundle) for bundle in row["bundles"].values()),
+    ]
+
+
+_COLUMNS = {
+    "actors": (
+        ["ACTOR", "CLASS", "NAME", "NAMESPACE", "STATE", "NODE", "PID", "CAUSE"],
+        _actor_cells,
+    ),
+    "tasks": (["TASK", "NAME", "STATE", "PID", "STARTED BY"], _task_cells),
+    "events": (["TIME", "SEVERITY", "SOURCE", "WHAT"], _event_cells),
+    "placement-groups": (["GROUP", "NAME", "STRATEGY", "STATE", "BUNDLES"], _group_cells),
+}
+"""Of each list without a table of its own: its columns, and the cells of a row."""
 
 
 def _tasks(session: Any) -> list[dict[str, Any]]:

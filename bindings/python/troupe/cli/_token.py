@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from typing import Any
@@ -13,15 +12,11 @@ import click
 from troupe.cli import _common
 
 _TTL_S_MAX = 366 * 86400
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _seconds(text: str) -> int:
     """`24h` as seconds."""
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or re.fullmatch("[0-9]+", number) is None or not number.strip("0"):
-        raise click.BadParameter(f"{text!r} is no duration; it looks like 30m, 24h or 7d")
-    seconds = int(number) * _UNITS[unit] if len(number) < 12 else _TTL_S_MAX + 1
+    seconds = _common.seconds_of(text)
     if seconds > _TTL_S_MAX:
         raise click.BadParameter(
             f"{text!r} is longer than a token may live, {_TTL_S_MAX // 86400}d"

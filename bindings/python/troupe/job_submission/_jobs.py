@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import resources
+from troupe._cluster import resources, view
 from troupe._code import travelled
 from troupe._code.program import COMMAND
 from troupe._identity import short
@@ -217,9 +217,7 @@ def infos(session: Any) -> list[dict[str, Any]]:
     that were deleted."""
     gone = set(session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"])
     found = [
-        each
-        for each in session.request("ListLaunches", {})[1]["launches"]
-        if is_job(each) and each["launch"] not in gone
+        each for each in view.iter_launches(session) if is_job(each) and each["launch"] not in gone
     ]
     return sorted(found, key=lambda each: -each["submitted_us"])
 
@@ -296,7 +294,7 @@ def delete(session: Any, info: Mapping[str, Any]) -> None:
             f"job {id_of(info)} is {state_of(info)}: only a job that has ended is deleted\n  "
             f"troupe job stop {id_of(info)}"
         )
-    kept = {each["launch"] for each in session.request("ListLaunches", {})[1]["launches"]}
+    kept = {each["launch"] for each in view.iter_launches(session)}
     for key in session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"]:
         launch = bytes(session.request("KvGet", {"scope": SCOPE, "key": key})[2]).decode()
         if launch not in kept:  # the cluster has forgotten it

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from typing import Any
 
 from troupe import _pickled, exceptions
-from troupe._cluster import connect
+from troupe._cluster import connect, view
 from troupe._code import travelled
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
@@ -27,9 +29,7 @@ def attach(launch: str) -> LaunchHandle[Any]:
         )
     found = []
     for session in connect.sessions_here():
-        known = session.request("ListLaunches", {})[1]["launches"]
-        ids = [each["launch"] for each in known if _is_meant(each, launch)]
-        found += [(session, each) for each in ids]
+        found += [(session, each) for each in _find_ids(session, launch)]
     if len(found) != 1:
         which = ", ".join(each for _, each in found[:5]) if found else "see: troupe list launches"
         raise ValueError(
@@ -44,6 +44,15 @@ def attach(launch: str) -> LaunchHandle[Any]:
 
 
 get = attach
+
+
+def _find_ids(session: Any, given: str) -> list[str]:
+    """Return the ids of a session's launches that `given` names: one by a whole id, which the head
+    looks up, else all that fit."""
+    if re.fullmatch("[0-9a-f]{32}", given.lower()):
+        with contextlib.suppress(exceptions.NotFoundError):
+            return [session.request("GetLaunch", {"launch": given.lower()})[1]["info"]["launch"]]
+    return [each["launch"] for each in view.iter_launches(session) if _is_meant(each, given)]
 
 
 def _is_meant(info: dict[str, Any], given: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _checks, _job, exceptions
-from troupe._cluster import infeasible, resources, session as _session, status_lines
+from troupe._cluster import infeasible, resources, session as _session, status_lines, view
 from troupe._code import capture, environment, main_import, runtime_env, travelled
 from troupe._identity import new_id, short
 from troupe._tracking import begin
@@ -213,7 +213,7 @@ def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | 
     if not options.idempotency_key:
         return None
     text = travelled.of_request(request_of(options.idempotency_key))
-    launches = session.request("ListLaunches", {})[1]["launches"]
+    launches = view.iter_launches(session)
     known = next((each["launch"] for each in launches if text in each["travelled"]), None)
     if known is None:
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from troupe import state
-from troupe._cluster import connect, logs
+from troupe._cluster import connect, logs, view
 from troupe._cluster.logs import Source
 from troupe.launch import _logs as _launch_logs
 
@@ -26,7 +26,7 @@ def _files(session: Any) -> dict[str, Source]:
     for actor in state.list_actors(session, tasks=True):
         for source in logs.of_actor(actor) if actor["node_id"] else ():
             found[f"worker-{actor['actor_id']}.{_suffix(source)}"] = source
-    for info in session.request("ListLaunches", {})[1]["launches"]:
+    for info in view.iter_launches(session):
         for source in _launch_logs.sources(info, info["rank_infos"]):
             found[f"launch-{info['launch']}-rank-{source.label}.{_suffix(source)}"] = source
     return found
@@ -141,7 +141,7 @@ def get_log(
 
 
 def _launch_sources(session: Any, launch: str) -> list[Source]:
-    for info in session.request("ListLaunches", {})[1]["launches"]:
+    for info in view.iter_launches(session):
         if info["launch"] == launch:
             return _launch_logs.sources(info, info["rank_infos"])
     raise ValueError(f"there is no launch {launch}; list_jobs() has their ids")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from troupe import _visible, exceptions
-from troupe._cluster import session as _session, status_lines
+from troupe._cluster import session as _session, status_lines, view
 from troupe._code import field_checks
 from troupe.azure import _start
 from troupe.azure._command import Command
@@ -62,7 +62,7 @@ class JobOperations:
 
     def _launches(self) -> list[dict[str, Any]]:
         session = self._known()
-        return [] if session is None else list(session.request("ListLaunches", {})[1]["launches"])
+        return [] if session is None else list(view.iter_launches(session))
 
     def _past(self, name: str) -> _past_jobs.PastJob | None:
         """Return the job with that name of an embedded cluster that is not this process's; None:

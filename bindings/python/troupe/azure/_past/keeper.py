@@ -7,6 +7,7 @@ and other programs have submitted.
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import status_lines
+from troupe._cluster import status_lines, view
 from troupe._code import packages, travelled
 from troupe.azure import _files
 from troupe.azure._jobs import about
@@ -119,10 +120,10 @@ class Keeper:
 
     def _close(self) -> None:
         try:
-            launches = self._session.request("ListLaunches", {})[1]["launches"]
+            launches = list(itertools.islice(view.iter_launches(self._session), records.JOBS_MAX))
         except exceptions.TroupeError:
             return  # the cluster has ended by itself: the next reader says so
-        for info in sorted(launches, key=lambda each: -each["submitted_us"])[: records.JOBS_MAX]:
+        for info in launches:
             if travelled.door(info) == self._door:
                 self.finish(info)
 

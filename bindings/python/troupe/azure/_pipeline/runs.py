@@ -18,7 +18,7 @@ from typing import Any
 import troupe
 from troupe import exceptions
 from troupe._actors import classes
-from troupe._cluster import session as _session, status_lines
+from troupe._cluster import session as _session, status_lines, view
 from troupe._code import disk, field_checks
 from troupe.azure._jobs.current import as_current
 from troupe.azure._jobs.job import Job, made_at
@@ -204,7 +204,7 @@ def _bring_artifacts(seen: PipelineView, session: _session.Session | None, folde
     from troupe.azure._past import jobs as past_jobs
 
     steps = {each.job: name for name, each in seen.state.steps.items() if each.job}
-    launches = [] if session is None else session.request("ListLaunches", {})[1]["launches"]
+    launches = () if session is None else view.iter_launches(session)
     here: dict[str, Callable[[], _files.Kept]] = {
         info["name"]: partial(_files.Kept, session, info)
         for info in launches

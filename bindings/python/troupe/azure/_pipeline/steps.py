@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _identity, exceptions
-from troupe._cluster import status_lines, workers
+from troupe._cluster import status_lines, view, workers
 from troupe.azure._pipeline import digests, graph, plan as _plan, reuse
 from troupe.azure._pipeline.job import inputs_of, outputs_of
 from troupe.azure._pipeline.record import LOG, Folder, StepState
@@ -207,11 +207,7 @@ class StepRun:
         seen = runs.found(self.job, storage)
         assert seen is not None
         best = runs.best_child(seen)
-        info = next(
-            each
-            for each in self._session.request("ListLaunches", {})[1]["launches"]
-            if each["name"] == best
-        )
+        info = next(each for each in view.iter_launches(self._session) if each["name"] == best)
         with _files.Kept(self._session, info) as kept:
             for name, place in places.items():
                 kept.copy(f"outputs/{name}", Path(place), f"output {name!r}", _files.ELSEWHERE)

@@ -15,7 +15,7 @@ from typing import Any
 
 import troupe
 from troupe import _pickled, _visible, exceptions
-from troupe._cluster import session as _session
+from troupe._cluster import session as _session, view
 from troupe.tune._errors import TrialStopped, TuneError
 
 NAMESPACE = "troupe.azure"
@@ -152,7 +152,7 @@ class JobTrial:
 
     def _free_name(self, session: Any, trial: str) -> str:
         """SWEEP_TRIAL; of a trial that is run again, with a number."""
-        taken = {each["name"] for each in session.request("ListLaunches", {})[1]["launches"]}
+        taken = {each["name"] for each in view.iter_launches(session)}
         first = name_of(self.sweep, trial)
         return next(
             each
