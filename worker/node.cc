@@ -109,16 +109,23 @@ async::Task<Status> Node::Run() {
   const RememberedState remembered = remembers_ ? files_.Remembered() : RememberedState();
   CoreLimits limits;
   limits.fence_after = TestLimit("fence_after", limits.fence_after);
-  core_ = std::make_unique<WorkerCore>(Facts(), limits, remembered, random_);
+  NodeFacts facts = Facts();
+  const std::vector<std::string> folders = {files_.node_dir(), "/"};
+  measurer_ = std::make_unique<Measurer>(
+      executor_, folders, facts.devices, [this](std::vector<wire::Measure> measures) {
+        Perform(core_->OnMeasured(std::move(measures), clock_.Now()));
+      });
+  core_ = std::make_unique<WorkerCore>(std::move(facts), limits, remembered, random_);
   if (!python_version_.empty()) {
     Perform(core_->OnZygote(true, python_version_, clock_.Now()));
     Perform(core_->OnPreimports(preimports_, clock_.Now()));
   }
-  if (leaving_) Perform(core_->Leave(leave_reason_, clock_.Now()));
+  if (leave_reason_) Perform(core_->Leave(*leave_reason_, clock_.Now()));
   tick_.ArmAt(clock_.Now() + kTick);
   co_await link_->Run();
   tick_.Cancel();
   wake_.Cancel();
+  measurer_.reset();
   fetcher_->Stop();
   doors_->Stop();
   supervisor_->Stop();
@@ -254,7 +261,7 @@ void Node::OnLifeline() {
 }
 
 void Node::BeginLeave(const std::string& reason) {
-  const bool again = std::exchange(leaving_, true);
+  const bool again = leave_reason_.has_value();
   if (!again) leave_reason_ = reason;
   Log(LogLevel::kInfo, again ? "leaving at once" : "leaving", {{"reason", reason}});
   // One that the head has told to leave is leaving: the first signal takes nothing from its ranks'
@@ -268,8 +275,22 @@ void Node::Tick() {
   supervisor_->Tidy();
   HalveLogFile(files_.ZygoteLog(), options_.log_bytes_max);
   log_keeper_->Tidy();
+  Measure();
   if (link_->RenewalDue()) scope_.Spawn("renew", link_->Renew());
   tick_.ArmAt(clock_.Now() + kTick);
+}
+
+void Node::Measure() {
+  const std::optional<Duration> every = core_->measures_every();
+  if (!every) return;
+  measurer_->Tick(clock_.Now(), *every, [this] {
+    std::vector<MeasuredProcess> processes = {{getpid(), "worker"}};
+    for (const auto& [id, process] : core_->processes().all()) {
+      if (process.pid == 0 || process.exited) continue;
+      processes.push_back({process.pid, wire::NameOf(process.kind)});
+    }
+    return processes;
+  });
 }
 
 }  // namespace troupe::worker

@@ -24,6 +24,7 @@
 #include "worker/core/worker_core.h"
 #include "worker/head_link.h"
 #include "worker/log_keeper.h"
+#include "worker/measures/measurer.h"
 #include "worker/node_files.h"
 #include "worker/options.h"
 #include "worker/peer_server.h"
@@ -63,6 +64,7 @@ class Node {
   async::Task<StatusOr<wire::Message>> Stacks(wire::ReadStacks request);
   void BeginLeave(const std::string& reason);
   void Tick();
+  void Measure();
 
   /// Performs effects in order; those that arise meanwhile come after them.
   void Perform(Effects effects);
@@ -91,6 +93,7 @@ class Node {
   std::unique_ptr<PeerServer> doors_;
   std::unique_ptr<BlobFetcher> fetcher_;
   std::unique_ptr<WorkerCore> core_;
+  std::unique_ptr<Measurer> measurer_;
   std::string python_version_;
   std::vector<std::string> preimports_;  // how they are; see Heartbeat
   bool remembers_ = false;  // the stored certificate is of this cluster: so is node.json
@@ -99,8 +102,7 @@ class Node {
   std::uint64_t next_asker_ = 1u << 10;
   std::deque<Effect> effects_;
   bool performing_ = false;
-  bool leaving_ = false;
-  std::string leave_reason_;
+  std::optional<std::string> leave_reason_;  // since it was told to leave
   async::Timer wake_;
   async::Timer tick_;
   async::Timer left_;  // fires when the node has left

@@ -18,6 +18,7 @@
 #include "head/core/groups.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
+#include "head/core/metrics/node_measures.h"
 #include "head/core/names.h"
 #include "head/core/owners.h"
 #include "head/core/reconcile.h"
@@ -122,6 +123,11 @@ class Writes {
   bool operator()(const wire::KvList& m) { return OnKvList(t_, r_, m), true; }
   bool operator()(const wire::CertifyProcess& m) { return OnCertifyProcess(t_, r_, m), true; }
   bool operator()(const wire::TasksTold& m) { return OnTasksTold(t_, r_, m, attachment_), true; }
+  bool operator()(const wire::ReportMetrics& m) {
+    wire::MetricsTaken taken;
+    taken.refused = t_.state.program_metrics.Take(m, t_.now);
+    return t_.Reply(r_, std::move(taken)), true;
+  }
   bool operator()(const wire::CreateToken& m) { return OnCreateToken(t_, r_, m), true; }
   bool operator()(const wire::ListTokens&) { return OnListTokens(t_, r_), true; }
   bool operator()(const wire::RevokeToken& m) { return OnRevokeToken(t_, r_, m), true; }
@@ -177,6 +183,8 @@ void OnWorkerMessage(Turn& turn, const Request& request, const Session& session,
   }
   if (const auto* heartbeat = wire::GetIf<wire::Heartbeat>(&message.body)) {
     OnHeartbeat(turn, known->second, *heartbeat);  // nothing of the node changes for placement
+  } else if (const auto* measures = wire::GetIf<wire::NodeMeasures>(&message.body)) {
+    OnNodeMeasures(turn, known->second, *measures);
   } else {
     wire::Visit(NodeMessages(turn, *turn.FindNode(id), message.attachment), message.body);
   }

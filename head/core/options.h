@@ -26,6 +26,8 @@ struct CoreOptions {
   std::string boot_id;  // nodes with the same are on this host; empty: none is
 
   Duration heartbeat = std::chrono::milliseconds(500);
+  /// How often nodes say what they and their devices are doing (NodeMeasures).
+  Duration measures_every = std::chrono::seconds(5);
   Duration suspect_after = std::chrono::seconds(2);
   Duration dead_after = std::chrono::seconds(5);
   /// Silence after which an actor that may be re-created elsewhere is (decision 19), and after

@@ -63,12 +63,10 @@ wire::RegisterNode Lasting(wire::RegisterNode message) {
 }
 
 void Welcome(Turn& turn, const Request& request, const Node& node) {
-  wire::NodeRegistered reply;
-  reply.node = node.id;
-  reply.incarnation = node.incarnation;
-  reply.name = node.name;
+  wire::NodeRegistered reply{node.id, node.incarnation, node.name};
   reply.lease_ms = static_cast<std::uint32_t>(Millis(turn.options.dead_after));
   reply.heartbeat_ms = static_cast<std::uint32_t>(Millis(turn.options.heartbeat));
+  reply.measures_ms = static_cast<std::uint32_t>(Millis(turn.options.measures_every));
   turn.Reply(request, std::move(reply));
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "head/core/holdings.h"
 #include "head/core/io.h"
 #include "head/core/jobs/job_terms.h"
+#include "head/core/metrics/program_metrics.h"
 #include "head/core/peer_inquiry.h"
 #include "head/core/recent_writes.h"
 #include "head/core/timers.h"
@@ -67,6 +69,9 @@ struct Node {
   std::uint64_t free_version = 0;
   Resources missing;     // what the node lacks beyond this account of it
   bool settled = false;  // what it had to say when it registered is said
+  std::shared_ptr<const wire::NodeMeasures> measures;  // the latest; null: none has come
+  std::shared_ptr<const wire::NodeMeasures> measures_before;
+  Instant measured{}, measured_before{};
 };
 
 /// In the queue: the highest priority first, of equals the earliest.
@@ -393,6 +398,7 @@ struct State {
   QueueMemory queue;
   std::set<std::pair<OwnerId, ActorId>> leased_actors;  // that live, by who made them
   RoomWanted room_wanted;
+  ProgramMetrics program_metrics;
 
   /// Lists an actor that has lost its name in `former_names`, or takes it out.
   void ListFormerName(const Actor& actor);

@@ -80,6 +80,8 @@ Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
       co_return co_await TellPulse(match.route->id, request.no_cache);
     case RouteId::kMetrics:
       co_return co_await TellMetrics(request);
+    case RouteId::kTargets:
+      co_return co_await TellTargets(request);
     case RouteId::kNodes:
       co_return co_await TellList<NodeRow>(nodes_, request, match.id);
     case RouteId::kActors:
@@ -108,10 +110,19 @@ Task<HttpResponse> Answers::TellPulse(RouteId id, bool fresh) {
 }
 
 Task<HttpResponse> Answers::TellMetrics(const HttpRequest& request) {
+  const StatusOr<MetricsQuery> query = ReadMetricsQuery(request.query);
+  if (!query.ok()) co_return ErrorResponse(400, MessageOf(query.status()));
   const auto totals = co_await totals_->Get(request.no_cache);
   if (!totals.ok()) co_return HeldUp(totals.status());
   const Exposition::Format format = Exposition::FormatFor(request.accept);
-  co_return Text(Exposition::TypeOf(format), FormatMetrics(**totals, format));
+  std::string text = FormatMetrics(**totals, format, *query, head_.journal_folder);
+  co_return Text(Exposition::TypeOf(format), std::move(text));
+}
+
+Task<HttpResponse> Answers::TellTargets(const HttpRequest& request) {
+  const auto totals = co_await totals_->Get(request.no_cache);
+  if (!totals.ok()) co_return HeldUp(totals.status());
+  co_return TargetsOf((*totals)->address, (*totals)->cluster);
 }
 
 template <class Row>

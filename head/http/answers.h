@@ -23,7 +23,8 @@ struct HeadSide {
   HeadCore& core;
   const net::SessionRules& rules;
   const ShellWatch& watch;
-  const Clock& clock;  // any thread
+  const Clock& clock;          // any thread
+  std::string journal_folder;  // empty: there is none
 };
 
 class Answers {
@@ -43,6 +44,7 @@ class Answers {
 
   async::Task<HttpResponse> TellPulse(RouteId id, bool fresh);
   async::Task<HttpResponse> TellMetrics(const HttpRequest& request);
+  async::Task<HttpResponse> TellTargets(const HttpRequest& request);
   /// A page of a list, or one row of it.
   template <class Row>
   async::Task<HttpResponse> TellList(Seen<ListView<Row>> list, const HttpRequest& request,

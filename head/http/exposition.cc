@@ -8,17 +8,17 @@ namespace {
 
 constexpr std::string_view kTotal = "_total";
 
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '\n') {
-      escaped += "\\n";
-      continue;
-    }
-    if (c == '\\' || c == '"') escaped += '\\';
-    escaped += c;
+/// Appends a label's value or a description; quotation marks are escaped in the former alone.
+void AppendEscaped(std::string_view text, bool quotes, std::string* to) {
+  const char* const special = quotes ? "\\\n\"" : "\\\n";
+  for (;;) {
+    const std::size_t at = text.find_first_of(special);
+    to->append(text.substr(0, at));
+    if (at == std::string_view::npos) return;
+    to->push_back('\\');
+    to->push_back(text[at] == '\n' ? 'n' : text[at]);
+    text.remove_prefix(at + 1);
   }
-  return escaped;
 }
 
 std::string NumberText(double value) {
@@ -32,6 +32,28 @@ std::string NumberText(double value) {
   return {text, end.ptr};
 }
 
+/// In OpenMetrics a bound is a number with a point.
+std::string BoundText(double bound, Exposition::Format format) {
+  std::string text = NumberText(bound);
+  const bool whole = text.find_first_of(".eEIN") == std::string::npos;
+  if (whole && format == Exposition::Format::kOpenMetrics) text += ".0";
+  return text;
+}
+
+const char* TypeName(Exposition::Kind kind, Exposition::Format format) {
+  switch (kind) {
+    case Exposition::Kind::kGauge:
+      return "gauge";
+    case Exposition::Kind::kCounter:
+      return "counter";
+    case Exposition::Kind::kHistogram:
+      return "histogram";
+    case Exposition::Kind::kUnknown:
+      break;
+  }
+  return format == Exposition::Format::kOpenMetrics ? "unknown" : "untyped";
+}
+
 }  // namespace
 
 void Exposition::Begin(std::string_view name, Kind kind, std::string_view help) {
@@ -40,11 +62,10 @@ void Exposition::Begin(std::string_view name, Kind kind, std::string_view help) 
   const bool cut = kind == Kind::kCounter && format_ == Format::kOpenMetrics;
   if (cut && name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
   const std::string family(name);
-  const char* type = kind == Kind::kGauge     ? "gauge"
-                     : kind == Kind::kCounter ? "counter"
-                                              : "histogram";
-  text_ += "# HELP " + family + " " + std::string(help) + "\n";
-  text_ += "# TYPE " + family + " " + type + "\n";
+  text_ += "# HELP " + family + " ";
+  AppendEscaped(help, false, &text_);
+  text_ += "\n";
+  text_ += "# TYPE " + family + " " + TypeName(kind, format_) + "\n";
 }
 
 void Exposition::Line(std::string_view suffix, const Labels& labels, double value) {
@@ -54,7 +75,9 @@ void Exposition::Line(std::string_view suffix, const Labels& labels, double valu
   for (const auto& [name, label] : labels) {
     text_ += before;
     text_ += name;
-    text_ += "=\"" + Escaped(label) + "\"";
+    text_ += "=\"";
+    AppendEscaped(label, true, &text_);
+    text_ += '"';
     before = ',';
   }
   text_ += labels.empty() ? " " : "} ";
@@ -64,16 +87,27 @@ void Exposition::Line(std::string_view suffix, const Labels& labels, double valu
 void Exposition::Add(const Labels& labels, double value) { Line("", labels, value); }
 
 void Exposition::Add(const Labels& labels, const Histogram& histogram) {
+  Buckets(labels, Histogram::kBounds, histogram.counts(), histogram.sum_s());
+}
+
+void Exposition::Add(const Labels& labels, const std::vector<double>& bounds,
+                     const std::vector<std::uint64_t>& counts, double sum) {
+  Buckets(labels, bounds, counts, sum);
+}
+
+template <class Bounds, class Counts>
+void Exposition::Buckets(const Labels& labels, const Bounds& bounds, const Counts& counts,
+                         double sum) {
   std::uint64_t count = 0;
-  for (std::size_t i = 0; i < histogram.counts().size(); ++i) {
-    count += histogram.counts()[i];
-    const bool last = i == Histogram::kBounds.size();
-    const std::string bound = last ? "+Inf" : NumberText(Histogram::kBounds[i]);
-    Labels with = labels;
-    with.emplace_back("le", bound);
+  Labels with = labels;
+  with.emplace_back("le", "");
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    count += counts[i];
+    const std::string bound = i == bounds.size() ? "+Inf" : BoundText(bounds[i], format_);
+    with.back().second = bound;
     Line("_bucket", with, static_cast<double>(count));
   }
-  Line("_sum", labels, histogram.sum_s());
+  Line("_sum", labels, sum);
   Line("_count", labels, static_cast<double>(count));
 }
 

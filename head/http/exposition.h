@@ -21,7 +21,7 @@ namespace troupe::head {
 class Exposition {
  public:
   enum class Format : std::uint8_t { kPrometheus, kOpenMetrics };
-  enum class Kind : std::uint8_t { kGauge, kCounter, kHistogram };
+  enum class Kind : std::uint8_t { kGauge, kCounter, kHistogram, kUnknown };
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
   explicit Exposition(Format format) : format_(format) {}
@@ -30,6 +30,9 @@ class Exposition {
   void Begin(std::string_view name, Kind kind, std::string_view help);
   void Add(const Labels& labels, double value);
   void Add(const Labels& labels, const Histogram& histogram);
+  /// A histogram with bounds of its own: `counts` of each bucket alone, the last of them +Inf.
+  void Add(const Labels& labels, const std::vector<double>& bounds,
+           const std::vector<std::uint64_t>& counts, double sum);
   std::string Finish();
 
   /// The Content-Type of a format.
@@ -38,11 +41,14 @@ class Exposition {
   static Format FormatFor(std::string_view accept);
 
  private:
+  template <class Bounds, class Counts>
+  void Buckets(const Labels& labels, const Bounds& bounds, const Counts& counts, double sum);
   void Line(std::string_view suffix, const Labels& labels, double value);
 
   const Format format_;
   std::string name_;
   std::string text_;
 };
+using FamilyKind = Exposition::Kind;
 
 }  // namespace troupe::head

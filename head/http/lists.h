@@ -48,6 +48,14 @@ struct ListView {
 NodeRow RowOf(Turn& turn, const Node& node);
 ActorRow RowOf(Turn& turn, const Actor& actor);
 LaunchRow RowOf(Turn& turn, const Launch& launch);
+/// Who submitted a job; empty: it is none, or does not say.
+std::string UserOf(const Launch& launch);
+/// True: it was submitted as a job that was not deleted.
+bool IsJob(const State& state, const Launch& launch);
+/// The state of a job as people and Ray's client know it: QUEUED, STARTING, RUNNING, SUCCEEDED,
+/// FAILED or STOPPED.
+const char* JobStateOf(wire::LaunchState state, wire::Outcome outcome,
+                       const wire::Failure& failure);
 GroupRow RowOf(Turn& turn, const Group& group);
 /// False: who looks is not told of it.
 inline bool IsListed(const Node&) { return true; }

@@ -177,6 +177,12 @@ HttpResponse JobWith(const ListView<LaunchRow>& view, const std::string& id) {
   return RowOfRows(JobsOf(view), id);
 }
 
+HttpResponse TargetsOf(const std::string& address, const std::string& cluster) {
+  return Json(json::array{
+      json::object{{"targets", json::array{address}},
+                   {"labels", json::object{{"__scheme__", "https"}, {"cluster", cluster}}}}});
+}
+
 std::string EventJson(const wire::ClusterEvent& event, std::uint64_t incarnation) {
   return ValidUtf8(json::serialize(JsonOf(event, incarnation)));
 }

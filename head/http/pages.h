@@ -33,6 +33,9 @@ HttpResponse RowWith(const ListView<LaunchRow>& view, const std::string& id);
 HttpResponse RowWith(const ListView<GroupRow>& view, const std::string& id);
 HttpResponse JobWith(const ListView<LaunchRow>& view, const std::string& id);
 
+/// What Prometheus's http_sd_configs reads: where the cluster's metrics are.
+HttpResponse TargetsOf(const std::string& address, const std::string& cluster);
+
 /// One event as a line of JSON.
 std::string EventJson(const wire::ClusterEvent& event, std::uint64_t incarnation);
 

@@ -29,6 +29,7 @@ const std::vector<HttpRoute>& Routes() {
       {"GET", "/healthz", RouteId::kHealth, std::nullopt},
       {"GET", "/readyz", RouteId::kReady, std::nullopt},
       {"GET", "/metrics", RouteId::kMetrics, kNumberOf<wire::GetStatus>},
+      {"GET", "/api/v1/prometheus-sd", RouteId::kTargets, kNumberOf<wire::GetStatus>},
       {"GET", "/api/v1/nodes", RouteId::kNodes, kNumberOf<wire::GetStatus>},
       {"GET", "/api/v1/nodes/{id}", RouteId::kNodes, kNumberOf<wire::GetStatus>},
       {"GET", "/api/v1/actors", RouteId::kActors, kNumberOf<wire::ListActors>},

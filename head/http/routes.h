@@ -20,6 +20,7 @@ enum class RouteId : std::uint8_t {
   kHealth,
   kReady,
   kMetrics,
+  kTargets,
   kNodes,
   kActors,
   kLaunches,

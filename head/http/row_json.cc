@@ -43,22 +43,18 @@ json::object FailureOf(const wire::Failure& failure) {
 }
 
 const char* JobStateOf(const wire::LaunchInfo& info) {
-  switch (info.state) {
-    case wire::LaunchState::kQueued:
-    case wire::LaunchState::kReserving:
-      return "QUEUED";
-    case wire::LaunchState::kStarting:
-      return "STARTING";
-    case wire::LaunchState::kRunning:
-    case wire::LaunchState::kStopping:
-      return "RUNNING";
-    case wire::LaunchState::kTerminal:
-      break;
+  return head::JobStateOf(info.state, info.outcome, info.failure);
+}
+
+json::array MeasuresOf(const std::vector<wire::Measure>& measures) {
+  json::array all;
+  for (const wire::Measure& each : measures) {
+    json::object one{{"kind", wire::NameOf(each.kind)}, {"value", each.value}};
+    if (!each.key.empty()) one["key"] = each.key;
+    if (each.gpu >= 0) one["gpu"] = each.gpu;
+    all.push_back(std::move(one));
   }
-  if (info.outcome == wire::Outcome::kSucceeded) return "SUCCEEDED";
-  // A job whose time was over has failed.
-  const bool late = info.failure.exception_type == "builtins.TimeoutError";
-  return info.outcome == wire::Outcome::kCancelled && !late ? "STOPPED" : "FAILED";
+  return all;
 }
 
 std::string StateOf(const LaunchRow& row) {
@@ -90,7 +86,8 @@ json::object JsonOf(const NodeRow& row) {
           {"devices", std::move(devices)},
           {"heard_s", SecondsOf(info.heard_ms)},
           {"python", info.python_version},
-          {"zygote_ready", info.zygote_ready}};
+          {"zygote_ready", info.zygote_ready},
+          {"measures", MeasuresOf(info.measures)}};
 }
 
 json::object JsonOf(const ActorRow& row) {

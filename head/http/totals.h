@@ -9,8 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "head/core/metrics/program_metrics.h"
 #include "head/core/turn.h"
 #include "head/http/shell_watch.h"
 
@@ -23,6 +27,7 @@ struct ResourceTotals {
   std::uint64_t total = 0;
   std::uint64_t free = 0;
   std::uint64_t missing = 0;
+  std::uint64_t reserved = 0;  // by placement groups of programs, and used by nobody inside
 };
 
 struct QueueTotals {
@@ -30,7 +35,26 @@ struct QueueTotals {
   std::uint64_t oldest_us = 0;  // wall clock; 0: nobody waits
 };
 
+/// What a living node says of itself.
+struct NodeFigures {
+  NodeId id;
+  std::string name;
+  std::string host;                                    // the address that it listens on
+  std::string machine;                                 // its host name
+  std::shared_ptr<const wire::NodeMeasures> measures;  // null: none have come
+  std::shared_ptr<const wire::NodeMeasures> before;    // the ones before these; null: none
+  double apart_s = 0;                                  // the time between the two
+  std::vector<wire::Device> devices;
+};
+/// Who holds a GPU.
+struct GpuOwner {
+  std::string user;  // who submitted the launch or made the actor; empty: not known
+  LaunchId launch;   // nil: none
+};
+
 struct Totals {
+  std::string cluster;
+  std::string address;  // the head's
   std::string version;
   std::uint64_t incarnation = 0;
   Duration up{};
@@ -40,17 +64,25 @@ struct Totals {
   std::map<wire::ActorState, std::uint64_t> actors;
   std::map<wire::LaunchState, std::uint64_t> launches;
   std::map<wire::GroupState, std::uint64_t> placement_groups;
+  std::map<std::string, std::uint64_t> jobs;  // by state, as JobStateOf() names it
   std::map<std::string, ResourceTotals> resources;
   std::map<std::string, QueueTotals> queue;  // by kind: actor, launch, placement_group
+  std::vector<NodeFigures> node_figures;
+  std::map<std::pair<NodeId, std::uint32_t>, GpuOwner> gpu_owners;
+  ProgramMetrics::Families programs;
   ShellFigures shell;
 };
 
 /// Where the counting goes on.
 struct CountCursor {
-  enum class Table : std::uint8_t { kNodes, kActors, kLaunches, kGroups, kEnd };
+  enum class Table : std::uint8_t { kNodes, kActors, kLaunches, kGroups, kPrograms, kEnd };
   Table table = Table::kNodes;
   Id128 after;  // the last row that was counted
   bool begun = false;
+  // In the metrics of programs: the family and its series that was copied last.
+  std::string family;
+  ProgramMetrics::Labels series;
+  bool in_family = false;
 };
 
 /// Counts the next rows. True: that was the last of them.

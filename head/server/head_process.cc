@@ -203,6 +203,7 @@ class HeadProcess {
     server.archive = &*archive_;
     server.snapshot_every = options_.snapshot_every;
     server.replayed = replayed_;
+    server.journal_folder = folder_->head;
     const std::string socket = server.socket_path;
     server_.emplace(loop_.get_executor(), clock_, random_, folder_->authority, *core_, *journal_,
                     std::move(server), [this](Status status) {

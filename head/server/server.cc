@@ -38,7 +38,8 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
       core_(core),
       options_(std::move(options)),
       on_end_(std::move(on_end)),
-      http_(options_.http->executor(), {executor, core, rules_, watch_, clock}),
+      http_(options_.http->executor(),
+            {executor, core, rules_, watch_, clock, options_.journal_folder}),
       scope_(executor, "head"),
       timer_(executor, clock, [this] { Feed(Tick()); }),
       journal_(
@@ -245,9 +246,9 @@ void Server::Feed(const Input& input) {
   if (ended_) return;
   const Instant now = clock_.Now();
   Effects effects = core_.Handle(input, now, clock_.WallTimeUs());
-  watch_.OnStep(clock_.Now() - now);
   // A node that falls silent is suspect by a tick, which writes nothing down.
   http_.feed().OnStep(effects.append, std::holds_alternative<Tick>(input));
+  watch_.OnStep(clock_.Now() - now, effects.append, core_.state(), now);
   Perform(std::move(effects));
 }
 

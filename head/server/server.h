@@ -35,6 +35,7 @@ struct ServerOptions {
   ArchiveLink* archive = nullptr;        // it has launches that are over
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
+  std::string journal_folder;            // whose size is told; empty: it is not
 };
 
 class Server {

@@ -30,6 +30,7 @@ TABLE = {
     "/readyz": OPEN,
     "/metrics": LOOK,
     "/api/v1/events": LOOK,
+    "/api/v1/prometheus-sd": LOOK,
     STREAM: LOOK,
     **{f"/api/v1/{each}": LOOK for each in LISTS},
     **{f"/api/v1/{each}/0123": NO_ROW for each in LISTS},

@@ -73,8 +73,11 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   incarnation_ = message.incarnation;
   context_.facts.name = message.name;
   if (!message.node.IsNil()) context_.node = message.node;
-  if (message.heartbeat_ms > 0) heartbeat_every_ = std::chrono::milliseconds(message.heartbeat_ms);
-  if (message.lease_ms > 0) lease_ = std::chrono::milliseconds(message.lease_ms);
+  if (message.heartbeat_ms > 0)
+    periods_.heartbeat = std::chrono::milliseconds(message.heartbeat_ms);
+  periods_.measures.reset();
+  if (message.measures_ms > 0) periods_.measures = std::chrono::milliseconds(message.measures_ms);
+  if (message.lease_ms > 0) periods_.lease = std::chrono::milliseconds(message.lease_ms);
   renewed_ = registering_;  // its sending: the answer may be older than it looks
   actors_.Renew(renewed_, out);
   beats_sent_.clear();
@@ -87,7 +90,7 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   wire::Welcome head;
   head.head_incarnation = head_incarnation_;
   relays_.OnRegistered(context_.outbox, head, context_.processes, out);
-  beat_due_ = now + heartbeat_every_;
+  beat_due_ = now + periods_.heartbeat;
 }
 
 Effects WorkerCore::OnHeadDown(Instant now) {
@@ -101,7 +104,7 @@ Effects WorkerCore::OnHeadDown(Instant now) {
 
 void WorkerCore::Beat(Instant now, Effects* out) {
   if (!beat_due_ || *beat_due_ > now) return;
-  if (now - heard_ > lease_) {
+  if (now - heard_ > periods_.lease) {
     beat_due_.reset();
     out->push_back(
         DropHead{"the head has not answered for " + std::to_string(Millis(now - heard_)) + " ms"});
@@ -117,7 +120,7 @@ void WorkerCore::Beat(Instant now, Effects* out) {
   wire::Message message;
   message.body = beat;
   context_.outbox.SendNow(std::move(message), out);
-  beat_due_ = now + heartbeat_every_;
+  beat_due_ = now + periods_.heartbeat;
 }
 
 Effects WorkerCore::OnHeadMessage(wire::Message message, Instant now) {

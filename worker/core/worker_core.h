@@ -34,6 +34,13 @@ struct RememberedState {
   std::uint64_t head_incarnation = 0;
 };
 
+/// What the head wants of the sessions with its nodes.
+struct Periods {
+  Duration heartbeat = std::chrono::seconds(1);
+  Duration lease = std::chrono::seconds(5);
+  std::optional<Duration> measures;  // nullopt: it wants none
+};
+
 class WorkerCore {
  public:
   /// `random` must outlive the core.
@@ -47,6 +54,8 @@ class WorkerCore {
   Effects OnZygote(bool ready, const std::string& python_version, Instant now);
   /// How what --preimport asked for is, each for people.
   Effects OnPreimports(std::vector<std::string> each, Instant now);
+  /// What the node and its devices are doing.
+  Effects OnMeasured(std::vector<wire::Measure> measures, Instant now);
   /// `started_from`: for people, by which zygote or why by none; "": the node's own.
   Effects OnForked(ProcessId id, int pid, Instant now, std::string started_from = "");
   Effects OnStartFailed(ProcessId id, const std::string& error, Instant now);
@@ -75,6 +84,8 @@ class WorkerCore {
 
   const ReservationTable& leases() const { return context_.leases; }
   const ProcessTable& processes() const { return context_.processes; }
+  /// How often the head wants NodeMeasures; nullopt: it wants none.
+  std::optional<Duration> measures_every() const { return periods_.measures; }
   const NodeFacts& facts() const { return context_.facts; }
   NodeId node() const { return context_.node; }
   bool registered() const { return context_.outbox.registered(); }
@@ -101,8 +112,7 @@ class WorkerCore {
   RelayTable relays_;
   std::uint64_t incarnation_ = 0;
   std::uint64_t head_incarnation_ = 0;
-  Duration heartbeat_every_ = std::chrono::seconds(1);
-  Duration lease_ = std::chrono::seconds(5);
+  Periods periods_;
   std::optional<Instant> beat_due_;
   std::map<std::uint64_t, Instant> beats_sent_;  // not acknowledged yet
   Instant registering_;                          // sending of the latest RegisterNode

@@ -16,6 +16,14 @@ Effects WorkerCore::OnPreimports(std::vector<std::string> each, Instant now) {
   return Done({}, now);
 }
 
+Effects WorkerCore::OnMeasured(std::vector<wire::Measure> measures, Instant now) {
+  Effects out;
+  wire::Message message;
+  message.body = wire::NodeMeasures{std::move(measures)};
+  context_.outbox.SendNow(std::move(message), &out);
+  return Done(std::move(out), now);
+}
+
 Effects WorkerCore::OnForked(ProcessId id, int pid, Instant now, std::string started_from) {
   Effects out;
   if (Process* process = context_.processes.Find(id)) {
