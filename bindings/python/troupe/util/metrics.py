@@ -1,23 +1,29 @@
-"""Ray's `ray.util.metrics`: counters, gauges and histograms of one's own, counted in this process.
+"""Ray's `ray.util.metrics`: counters, gauges and histograms of one's own.
 
     requests = Counter("requests", description="answered", tag_keys=("path",))
     requests.inc(tags={"path": "/"})
-    collected()
-    # [{"name": "requests", "type": "counter", "tags": {"path": "/"}, "value": 1.0, ...}]
 
-Metrics of one name and kind count together. View: this process; nothing is exported. An actor gives
-its own by a method that returns collected(). Calls take a lock and return at once.
+The head's `/metrics` shows it as `troupe_app_requests_total{path="/"}`, some seconds later: what
+all processes of the cluster have counted together, and of a gauge the value that was set last
+(docs/metrics.md). `collected()` returns what this process has counted. Calls take a lock and
+return at once; a thread reports.
 """
 
 from __future__ import annotations
 
 import bisect
+import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from troupe.util import _metric_reports
+
 _NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
+_TAG = re.compile("(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_OWN = ("troupe_sweep_trials", "troupe_sweep_reports_total", "troupe_sweep_decision_seconds")
+"""Metrics of the runtime's own that processes report (head/core/metrics/program_metrics.cc)."""
 # of all metrics together: a tag with a value of its own for each call would fill the memory
 SERIES_MAX = 10_000
 _lock = threading.Lock()
@@ -45,6 +51,14 @@ class Metric:
         tag_keys = () if tag_keys is None else tag_keys
         if not isinstance(tag_keys, tuple) or not all(isinstance(key, str) for key in tag_keys):
             raise TypeError(f"tag_keys is a tuple of texts, not {tag_keys!r}")
+        if name.startswith("troupe_") and name not in _OWN:
+            raise ValueError(f"{name!r}: names that begin with troupe_ are the runtime's own")
+        for key in tag_keys:
+            if _TAG.fullmatch(key) is None or key == "le":
+                raise ValueError(
+                    f"{key!r} is no name of a tag: letters, digits and '_', no digit first, and "
+                    "neither 'le' nor '__' at the beginning"
+                )
         self._name, self._description, self._tag_keys = name, description, tag_keys
         self._default_tags: dict[str, str] = {}
 
@@ -92,6 +106,7 @@ class Metric:
             raise ValueError(
                 f"the metric {self._name} needs a value of the tag {', '.join(missing)}"
             )
+        _reporter.begin()
         key = (self._kind, self._name, *sorted(merged.items()))
         found = _series.get(key)
         if found is None:
@@ -203,15 +218,27 @@ def _made(kind: type[Metric], args: tuple[Any, ...], default_tags: dict[str, str
 def collected() -> list[dict[str, Any]]:
     """What the metrics of this process have counted: a dict for each name and tags, with `value`,
     or of a histogram `boundaries`, `buckets`, `count` and `sum`."""
+    return list(_collect().values())
+
+
+def _collect() -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return copies of all series by their keys."""
     with _lock:
-        return [
-            {
+        return {
+            key: {
                 **each,
                 "tags": dict(each["tags"]),
                 **({"buckets": list(each["buckets"])} if "buckets" in each else {}),
             }
-            for each in _series.values()
-        ]
+            for key, each in _series.items()
+        }
+
+
+# A forked child must not find the lock held by a thread that it does not have.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
+_reporter = _metric_reports.make_reporter(_collect)
 
 
 __all__ = ["Counter", "Gauge", "Histogram", "Metric", "collected"]

@@ -35,6 +35,7 @@ from troupe.tune._run.asks import Asks
 from troupe.tune._run.audience import Audience, News
 from troupe.tune._run.changes import Changes
 from troupe.tune._run.folder import SweepFolder
+from troupe.tune._run.metrics import SweepMetrics
 from troupe.tune._run.places import TrialPlaces
 from troupe.tune._run.shown import Shown
 from troupe.tune._run.waits import Interrupted, Waits
@@ -89,6 +90,7 @@ class Engine:
         self._news: deque[ev.Event] = deque()
         self._changes: Changes | None = None
         self._best_score = WORST
+        self._metrics = SweepMetrics(plan.name)
         self.done: ev.Done | None = None
         self.interrupted = False
 
@@ -207,7 +209,9 @@ class Engine:
             durable = False
             now = time.monotonic()
             while self._news:
-                decided = self.core.handle(self._news.popleft(), now)
+                event, began = self._news.popleft(), time.perf_counter()
+                decided = self.core.handle(event, now)
+                self._metrics.decided(event, time.perf_counter() - began)
                 rows += decided.rows
                 effects += decided.effects
                 durable = durable or decided.durable
@@ -219,6 +223,7 @@ class Engine:
             for effect in effects:
                 if effect not in at_once:
                     self._carry_out(effect)
+        self._metrics.show(self.core.ledger)
 
     def _carry_out(self, effect: ev.Effect) -> None:
         match effect:
