@@ -31,6 +31,7 @@ _WHERE = {
     "journal": ("_journal", "journal"),
     "list": ("_show", "list_"),
     "logs": ("_logs", "logs"),
+    "prometheus": ("operation._prometheus", "prometheus"),
     "ray-jobs": ("operation._ray_jobs", "ray_jobs"),
     "run": ("_run", "run"),
     "run-as": ("_run_as", "run_as"),
@@ -64,6 +65,7 @@ _SHORT_HELP = {
     "events: what has happened since the head started.",
     "logs": "Print the output of a launch, an actor or a process for tasks; a prefix of its "
     "id will do.",
+    "prometheus": "Let Prometheus scrape a cluster.",
     "ray-jobs": "Let Ray's own client and `ray job` submit to a cluster of Troupe.",
     "run": "Run COMMAND on a cluster made of the nodes that this line is started on.",
     "run-as": "Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu, "
