@@ -1,5 +1,6 @@
 // Many nodes in one process, for benchmarks of the head: each holds a session of its own,
-// registers, sends heartbeats and comes back with a worker's pauses when the head is gone.
+// registers, sends heartbeats and measures, and comes back with a worker's pauses when the head is
+// gone.
 //
 //   head_nodes --nodes=1000 --address=unix:/path                       as the same user, or
 //   head_nodes --nodes=1000 --address=127.0.0.1:6400 --token=FILE      over TLS
@@ -64,6 +65,13 @@ wire::Message Registration(const Node& node, const NodeId& id) {
   body.resources[0].ten_thousandths = 640000;
   body.resources[1].name = "GPU";
   body.resources[1].ten_thousandths = 80000;
+  for (std::uint32_t gpu = 0; gpu < 8; ++gpu) {
+    wire::Device device;
+    device.index = gpu;
+    device.uuid = "GPU-" + body.name + "-" + std::to_string(gpu);
+    device.model = "NVIDIA H100 80GB HBM3";
+    body.devices.push_back(std::move(device));
+  }
   wire::Message message;
   message.id = 2;
   message.body = std::move(body);
@@ -76,6 +84,50 @@ Task<void> Beat(std::shared_ptr<net::Connection> connection, std::shared_ptr<boo
     message.body = wire::Heartbeat();
     if (!connection->Send(message).ok()) co_return;
     co_await async::SleepFor(500ms);
+  }
+}
+
+/// What a node with eight GPUs says of itself.
+wire::NodeMeasures Measures() {
+  using wire::MeasureKind;
+  wire::NodeMeasures body;
+  const auto add = [&body](MeasureKind kind, std::string key, int gpu) {
+    body.measures.push_back({kind, std::move(key), gpu, 12345.5});
+  };
+  for (const auto kind :
+       {MeasureKind::kCpuRatio, MeasureKind::kCpuCount, MeasureKind::kMemoryUsedBytes,
+        MeasureKind::kMemoryFreeBytes, MeasureKind::kStoreUsedBytes})
+    add(kind, "", -1);
+  for (const char* each : {"/var/lib/troupe", "/"}) {
+    add(MeasureKind::kDiskUsedBytes, each, -1);
+    add(MeasureKind::kDiskFreeBytes, each, -1);
+  }
+  for (const char* each : {"eth0", "ib0"}) {
+    add(MeasureKind::kNetworkReceivedBytes, each, -1);
+    add(MeasureKind::kNetworkSentBytes, each, -1);
+  }
+  for (const char* each : {"cpu", "memory", "io"}) add(MeasureKind::kPressureRatio, each, -1);
+  for (const char* each : {"worker", "rank", "actor"}) {
+    add(MeasureKind::kComponentCpuSeconds, each, -1);
+    add(MeasureKind::kComponentMemoryBytes, each, -1);
+  }
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    for (auto kind = static_cast<int>(MeasureKind::kGpuUtilizationRatio);
+         kind <= static_cast<int>(MeasureKind::kGpuPcieReplays); ++kind)
+      add(static_cast<MeasureKind>(kind), "", gpu);
+    add(MeasureKind::kGpuXidErrors, "79", gpu);
+    add(MeasureKind::kGpuLastXid, "", gpu);
+  }
+  return body;
+}
+
+Task<void> Measure(std::shared_ptr<net::Connection> connection, std::shared_ptr<bool> open,
+                   Duration every) {
+  while (*open) {
+    wire::Message message;
+    message.body = Measures();
+    if (!connection->Send(message).ok()) co_return;
+    co_await async::SleepFor(every);
   }
 }
 
@@ -111,6 +163,10 @@ Task<Status> Live(Cluster& all, Node& node, async::Scope& scope) {
     ++all.registered;
     Report(all);
     scope.Spawn("beat", Beat(session.connection, open));
+    if (registered->measures_ms > 0) {
+      const Duration every = std::chrono::milliseconds(registered->measures_ms);
+      scope.Spawn("measure", Measure(session.connection, open, every));
+    }
   }
 }
 
