@@ -86,7 +86,7 @@ def replace(name: str, made_of: Callable[[Any], Any], module: Any, *others: Any)
     if original is None or mark in marks:
         return
     made = functools.wraps(original)(made_of(original))
-    made._troupe_original, made._troupe_marks = original, (*marks, mark)
+    vars(made).update(_troupe_original=original, _troupe_marks=(*marks, mark))
     for each in (module, *others):
         if hasattr(each, name):
             setattr(each, name, made)

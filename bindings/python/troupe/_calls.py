@@ -86,7 +86,8 @@ def aim(channel: Any, address: dict[str, Any], control: Any) -> None:
 
 def is_here(address: dict[str, Any]) -> bool:
     """Whether an actor is on this host."""
-    return address["boot_id"] == boot_id()
+    found: bool = address["boot_id"] == boot_id()
+    return found
 
 
 def on_lost(channel: Any, address: dict[str, Any], action: Any) -> None:

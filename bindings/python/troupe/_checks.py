@@ -14,8 +14,8 @@ TORCH_BACKEND = "TROUPE_TORCH_BACKEND"
 
 def check_grace(what: str, seconds: object) -> None:
     """Raises ValueError, which calls these seconds `what`, where they are no grace."""
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= GRACE_MAX_S:
+    is_flag = isinstance(seconds, bool)
+    if is_flag or not isinstance(seconds, (int, float)) or not 0 <= seconds <= GRACE_MAX_S:
         raise ValueError(f"{what} must be 0 to {GRACE_MAX_S:.0f} seconds, not {seconds!r}")
 
 

@@ -198,11 +198,13 @@ class MeetingStore(dist.Store):
 
     def add(self, key: str, amount: int) -> int:
         """Counts."""
-        return troupe.get(self._actor.add.remote(self._number, key, amount))
+        found: int = troupe.get(self._actor.add.remote(self._number, key, amount))
+        return found
 
     def check(self, keys: list[str]) -> bool:
         """Whether all are there."""
-        return troupe.get(self._actor.has.remote(self._number, list(keys)))
+        found: bool = troupe.get(self._actor.has.remote(self._number, list(keys)))
+        return found
 
     def wait(self, keys: list[str], timeout: datetime.timedelta | None = None) -> None:
         """Until all are there."""
@@ -210,7 +212,8 @@ class MeetingStore(dist.Store):
 
     def delete_key(self, key: str) -> bool:
         """Forgets it."""
-        return troupe.get(self._actor.drop.remote(self._number, key))
+        found: bool = troupe.get(self._actor.drop.remote(self._number, key))
+        return found
 
     def clone(self) -> MeetingStore:
         """One of the same keys for another thread: this one, which serves any thread, and whose
@@ -219,9 +222,10 @@ class MeetingStore(dist.Store):
 
     def compare_set(self, key: str, expected: bytes | str, value: bytes | str) -> bytes:
         """Sets it where it is as expected; what it is then."""
-        return troupe.get(
+        found: bytes = troupe.get(
             self._actor.compare_set.remote(self._number, key, _bytes(expected), _bytes(value))
         )
+        return found
 
     def append(self, key: str, value: bytes | str) -> None:
         """Adds to it."""
@@ -242,7 +246,8 @@ class MeetingStore(dist.Store):
 
     def num_keys(self) -> int:
         """How many there are."""
-        return troupe.get(self._actor.count.remote(self._number))
+        found: int = troupe.get(self._actor.count.remote(self._number))
+        return found
 
     def has_extended_api(self) -> bool:
         """Whether it has append, multi_get and multi_set."""

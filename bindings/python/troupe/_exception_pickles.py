@@ -29,7 +29,8 @@ _of_all, _of_groups, _of_object = vars(BaseException), vars(BaseExceptionGroup),
 
 def dict_of(error: BaseException) -> dict[str, Any]:
     """Its attributes, whatever its class says of `__dict__`."""
-    return _of_all["__dict__"].__get__(error)
+    found: dict[str, Any] = _of_all["__dict__"].__get__(error)
+    return found
 
 
 def made(cls: type[BaseException], like: BaseException) -> Any:
@@ -164,7 +165,7 @@ def _says_how(kind: type) -> bool:
 
 def _in_slots(error: BaseException) -> dict[str, Any]:
     """What it has in the `__slots__` of classes of the user's, which Python does not pickle."""
-    found = {}
+    found: dict[str, Any] = {}
     for kind in type(error).__mro__:
         if not kind.__flags__ & _HEAP_TYPE:
             continue
@@ -211,7 +212,8 @@ def _of_class(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
         error = _new(cls, args)
     with contextlib.suppress(Exception):  # of other arguments than Python's own class takes
         _plain(cls).__init__(error, *args)
-    return error
+    found: BaseException = error
+    return found
 
 
 def _set_state(error: BaseException, state: dict[str, Any]) -> None:

@@ -48,11 +48,13 @@ class RuntimeContext:
     def get_node_id(self) -> str:
         """Id (hex) of the node this process runs on; in a program that called init(), of the node
         on its host (the first by name), "" where that has none."""
-        return self._here("node")
+        found: str = self._here("node")
+        return found
 
     def get_node_name(self) -> str:
         """The name of the node that get_node_id() tells."""
-        return self._here("node_name")
+        found: str = self._here("node_name")
+        return found
 
     def get_actor_id(self) -> str | None:
         """Id of the actor this code runs in; None in a task and in a program."""
@@ -100,7 +102,8 @@ class RuntimeContext:
                 "is_canceled() is for the plain methods of actors; a coroutine is cancelled by "
                 "asyncio"
             )
-        return cancelled
+        found: bool = cancelled
+        return found
 
     def get_placement_group_id(self) -> str | None:
         """The placement group of that actor."""
@@ -153,11 +156,13 @@ class RuntimeContext:
         """Tells this process from all others (hex)."""
         from troupe._bridge import native
 
-        return native.completed_ref(None).hex()[:16]
+        found: str = native.completed_ref(None).hex()[:16]
+        return found
 
     def get_session_name(self) -> str:
         """The cluster's id; "" inside a launch."""
-        return _session.current().store.get("cluster_id", "")
+        found: str = _session.current().store.get("cluster_id", "")
+        return found
 
     def get_node_labels(self) -> dict[str, str]:
         """Labels of the node that get_node_id() tells."""
@@ -233,7 +238,8 @@ def _of_driver(field: str) -> str:
             return ""
         first = min(beside, key=lambda node: node["name"])
         session.store["node_here"] = {"node": first["node"], "node_name": first["name"]}
-    return session.store["node_here"][field]
+    found: str = session.store["node_here"][field]
+    return found
 
 
 def get_runtime_context() -> RuntimeContext:

@@ -294,7 +294,8 @@ class LaunchCancelledError(LaunchError, CancelledError):
 
 
 def _text_of(self: BaseException) -> str:
-    return dict_of(self).get("_text", "")
+    found: str = dict_of(self).get("_text", "")
+    return found
 
 
 def _visible_text_of(self: BaseException) -> str:
@@ -303,7 +304,8 @@ def _visible_text_of(self: BaseException) -> str:
 
 def _repr_of(self: Any) -> str:
     try:
-        return type(self)._dual_of[1].__repr__(self)
+        found: str = type(self)._dual_of[1].__repr__(self)
+        return found
     except Exception:  # of the cause's class
         return f"{type(self).__name__}({_text_of(self)!r})"
 
@@ -413,7 +415,8 @@ def with_type_of(
     if error is None:
         error = base(text)
     dict_of(error).update(fields, _text=text, cause=fields.get("cause", cause))
-    return error
+    found: TroupeError = error
+    return found
 
 
 def _of_both(base: type, cause: BaseException) -> Any:

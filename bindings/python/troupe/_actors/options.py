@@ -142,17 +142,17 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
         options.get("resources"),
     )
     strategy = options.get("scheduling_strategy")
-    in_group = (
-        isinstance(strategy, PlacementGroupSchedulingStrategy)
-        and strategy.placement_group is not None
-    )
+    group, captures = "", False
+    if isinstance(strategy, PlacementGroupSchedulingStrategy) and strategy.placement_group:
+        group = strategy.placement_group.id
+        captures = strategy.placement_group_capture_child_tasks
     return {
         "max_concurrency": options.get("max_concurrency"),
         "groups": dict(options.get("concurrency_groups") or {}),
         "resources": {name: float(amount) for name, amount in held.items() if amount},
-        "group": strategy.placement_group.id if in_group else "",
+        "group": group,
         "exit_grace": options.get("exit_grace"),
-        "captures": in_group and strategy.placement_group_capture_child_tasks,
+        "captures": captures,
     }
 
 

@@ -270,7 +270,7 @@ def retries(options: MethodOptions, error: BaseException) -> bool:
     which = options.retry_exceptions
     if not which or not isinstance(error, exceptions.TaskError):
         return False
-    return which is True or isinstance(error, which)
+    return isinstance(error, which) if isinstance(which, tuple) else which
 
 
 class Frozen:

@@ -47,7 +47,8 @@ def cloudpickled(value: Any) -> bytes:
     from troupe._bridge import native
     from troupe._code import cloudpickle
 
-    return native.pickling(lambda: cloudpickle.dumps(value))
+    found: bytes = native.pickling(lambda: cloudpickle.dumps(value))
+    return found
 
 
 def goes(value: Any) -> bool:

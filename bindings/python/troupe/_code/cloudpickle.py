@@ -57,7 +57,8 @@ class Pickler(cloudpickle.Pickler):
         pickle looks for it there."""
         reduced = super()._dynamic_function_reduce(func)
         if func.__module__ not in user_main.NAMES:
-            return reduced
+            found: tuple[Any, ...] = reduced
+            return found
         if func.__globals__.get(func.__name__) is func:
             reduced[2][1]["__globals__"][func.__name__] = func
         return _pickled.function, *reduced[1:]

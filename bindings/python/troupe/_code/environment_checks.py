@@ -142,4 +142,5 @@ def _module_path(module: Any) -> str:
         and os.path.isfile(module)
     ):
         _check_directory("runtime_env['py_modules']", module, or_archive=".whl")
-    return os.path.abspath(module)
+    found: str = os.path.abspath(module)
+    return found

@@ -220,7 +220,7 @@ def _specs(lines: Sequence[Line]) -> tuple[Any, Any]:
         ) from None
 
     def read(texts: Sequence[str]) -> Any:
-        found = []
+        found: list[Any] = []
         for text in texts:
             with contextlib.suppress(
                 ValueError

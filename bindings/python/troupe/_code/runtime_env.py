@@ -188,7 +188,8 @@ def _spread(session: Any) -> bool:
             for node in workers.node_infos(session)
             if node["state"] != "dead"
         )
-    return session.store["spread"]
+    found: bool = session.store["spread"]
+    return found
 
 
 def _may_be_spread(session: Any) -> bool:
@@ -330,7 +331,8 @@ def _once(
     known = session.store.setdefault("packages", {})
     if anew or key not in known:
         known[key] = make()
-    return known[key]
+    found: dict[str, Any] = known[key]
+    return found
 
 
 def _put(package: bytes, session: Any) -> dict[str, Any]:
@@ -402,13 +404,15 @@ def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
         return _folder(
             directory, session, "py_modules"
         )  # of a file: on no host the folder that it lies in
-    return os.path.dirname(directory["path"])
+    found: str = os.path.dirname(directory["path"])
+    return found
 
 
 def _folder(directory: Mapping[str, Any], session: Any, key: str) -> str:
     """The directory itself on its own host; elsewhere its package, unpacked."""
     if directory["host"] == _identity.boot_id():
-        return directory["path"]
+        found: str = directory["path"]
+        return found
     package = directory.get("package")
     if package is None:
         raise exceptions.RuntimeEnvSetupError(

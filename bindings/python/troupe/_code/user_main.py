@@ -169,8 +169,10 @@ def made_function(code: types.CodeType, space: dict[str, Any], *rest: Any) -> ty
         function = cloudpickle.cloudpickle._make_function(code, space, *rest)
         if code.co_qualname == code.co_name:
             _came[code.co_name] = function
-        return function
-    return cloudpickle.cloudpickle._make_function(code, space, *rest)
+        same: types.FunctionType = function
+        return same
+    found: types.FunctionType = cloudpickle.cloudpickle._make_function(code, space, *rest)
+    return found
 
 
 def _show(space: dict[str, Any], main: Main) -> None:

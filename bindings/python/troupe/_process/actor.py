@@ -215,9 +215,11 @@ def _construct(
             rank.read_payload(begin, attachment), lambda loaded: _brought(channel, begin, loaded)
         )
         loaded = True
-        ActorContext.current.group = running["group"]
-        ActorContext.current.captures = running["captures"]
-        ActorContext.current.resources = running["resources"]
+        context = ActorContext.current
+        assert context is not None, "set before the instance is made"
+        context.group = running["group"]
+        context.captures = running["captures"]
+        context.resources = running["resources"]
         grace = running.get("exit_grace")
         _leave.exit_grace_s = EXIT_GRACE_S if grace is None else float(grace)
         loop = None

@@ -64,7 +64,8 @@ def _acquire(session: _session.Session, begin: dict[str, Any]) -> int:
     if kind == "MarkerReply":
         announce(answer["marker"])
         _leave.leave_now(answer["marker"]["exit_code"])
-    return answer["ttl_ms"]
+    found: int = answer["ttl_ms"]
+    return found
 
 
 def _renew(session: _session.Session, begin: dict[str, Any], ttl_ms: int) -> None:
@@ -152,7 +153,10 @@ class Completion:
         pause = threading.Event()
         while time.monotonic() < deadline:
             try:
-                return self._session.request("Complete", fields, ended.value)[1]["marker"]
+                found: dict[str, Any] | None = self._session.request(
+                    "Complete", fields, ended.value
+                )[1]["marker"]
+                return found
             except exceptions.FencedError as error:
                 print(f"troupe: not the driver any more: {error}", file=sys.stderr, flush=True)
                 _leave.leave(EXIT_FENCED)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 _SOON_S = 0.0001  # a timer that is due by then is not to wait for a poll
 
 
-class _PollingSelector(selectors.DefaultSelector):  # type: ignore[misc]
+class _PollingSelector(selectors.DefaultSelector):
     """Calls `poll` before it waits; where that ran something there are no events yet.
 
     A caller without pause must not hide the other sockets: between two polls that ran something it

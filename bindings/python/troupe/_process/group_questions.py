@@ -28,7 +28,8 @@ class Questions:
         this turn."""
         if store.add(f"{self._key}/{begun}/{turn}", 1) != 1:
             return 0
-        return store.add(f"{self._key}/asked", 1)
+        found: int = store.add(f"{self._key}/asked", 1)
+        return found
 
     def answer(self, store: Any, begun: int, waits: bool, still_s: float) -> None:
         """Answers the latest question, unless it knows that already."""

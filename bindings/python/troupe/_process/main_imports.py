@@ -58,7 +58,8 @@ def _change(module: Any) -> None:
         if any(each is workers for each in _broken):
             _fail(_here.cache)
             return False  # no others are made
-        return joined
+        found: bool = joined
+        return found
 
     def check_running(self: Any) -> None:
         check(self)

@@ -103,7 +103,7 @@ def replaced(libraries: dict[str, str], path: Sequence[str]) -> list[str]:
 
 
 def _names_in(path: Sequence[str]) -> set[str]:
-    names = set()
+    names: set[str] = set()
     for folder in path:
         try:
             names.update(entry.partition(".")[0] for entry in os.listdir(folder))

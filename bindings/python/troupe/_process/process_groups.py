@@ -102,7 +102,8 @@ def _name_once(module: Any) -> None:
             _named[name] += 1
             name = name if _named[name] == 1 else type(name)(f"{name}_{_named[name]}")
         returned_peers.name_making(name)
-        return name
+        found: str = name
+        return found
 
     module._process_group_name = process_group_name
 

@@ -131,7 +131,8 @@ def prepare(
     """Loads the function and reports it; a function that cannot be loaded ends the process."""
     loaded = _or_end(channel, begin, lambda: load_function(channel, begin, attachment, session))
     channel.send("RankPrepared", {"serving": False})
-    return loaded
+    found: tuple[Any, tuple[Any, ...], dict[str, Any]] = loaded
+    return found
 
 
 def _or_end(channel: ProcessChannel, begin: dict[str, Any], step: Callable[[], Any]) -> Any:
@@ -313,7 +314,7 @@ def _pack(rank: int, value: Any) -> Ended:
 
 def send_result(channel: ProcessChannel, begin: dict[str, Any], ended: Ended) -> NoReturn:
     """Sends RankResult, a large value by file; leaves when it may."""
-    fields = {"outcome": ended.outcome, "failure": ended.failure}
+    fields: dict[str, Any] = {"outcome": ended.outcome, "failure": ended.failure}
     data = ended.value
     if len(data) > RESULT_INLINE_BYTES_MAX:
         with open(begin["result_path"], "wb") as file:

@@ -80,7 +80,9 @@ def tell(fields: dict[str, Any]) -> None:
     if not status_lines.is_quiet():
         os.write(2, words.encode(errors="backslashreplace"))
     if _State.runs and _State.owner == os.getpid():
-        signal.pthread_kill(threading.main_thread().ident, fields["signal"])
+        signal.pthread_kill(
+            threading.main_thread().ident or threading.get_ident(), fields["signal"]
+        )
         if fields[
             "peer_lost"
         ]:  # who waits in a collective returns to Python, which raises the signal's exception

@@ -198,7 +198,8 @@ class _Follower:
                 node.ignore_signals()
                 node.say_marker(end)
                 session.close()  # the head stays until every node has said so
-                return end["exit_code"]
+                value: int = end["exit_code"]
+                return value
             found = self._dial_again(session, launch)
             if found is None:
                 return node.EXIT_UNKNOWN

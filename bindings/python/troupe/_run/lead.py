@@ -246,7 +246,8 @@ class _Leader:
             if info is not None:  # somebody cancelled it
                 self._end(process, signal.SIGTERM)
                 node.say_marker(info)
-                return info["exit_code"]
+                found: int = info["exit_code"]
+                return found
 
     def _environment(self) -> dict[str, str]:
         head = self._programs.head
@@ -314,14 +315,16 @@ class _Leader:
             }
         marker = self._session.request("Complete", fields)[1]["marker"]
         node.say_marker(marker)
-        return marker["exit_code"]
+        found: int = marker["exit_code"]
+        return found
 
     def _cancelled(self, reason: str) -> int:
         info = self._session.request(
             "CancelLaunch", {"launch": self._launch, "hard": True, "reason": reason}
         )[1]["info"]
         node.say_marker(info)
-        return info["exit_code"]
+        found: int = info["exit_code"]
+        return found
 
     def _linger(self) -> None:
         """The head stays until the other nodes' programs have seen the marker and left."""

@@ -199,5 +199,5 @@ def _change(known: Known, tracking: Any) -> None:
     ]
     for old, new in ((set_uri, set_tracking_uri), (start, start_run)):
         for module in modules:
-            if vars(module).get(old.__name__) is old:
+            if old is not None and vars(module).get(old.__name__) is old:
                 setattr(module, old.__name__, new)

@@ -29,7 +29,8 @@ def command(path: str, value: Any) -> str:
     """Return a command that bash takes as one argument."""
     if "\0" in field_checks.text(path, value):
         raise ValueError(f"{path} has a NUL character, which no command can have")
-    return value
+    found: str = value
+    return found
 
 
 def name_in(path: str, value: Any, pattern: re.Pattern[str], most: int, allowed: str) -> str:
@@ -38,7 +39,8 @@ def name_in(path: str, value: Any, pattern: re.Pattern[str], most: int, allowed:
         raise ValueError(f"{path} has {len(value)} characters; {most} is the limit")
     if pattern.fullmatch(value) is None:
         raise ValueError(f"{path} is {value!r}; it may have {allowed}")
-    return value
+    found: str = value
+    return found
 
 
 def experiment(path: str, value: Any) -> str:

@@ -226,7 +226,9 @@ def find(path: str) -> tuple[str, tuple[Field, ...], Field | None]:
     first, *names = path.split(".")
     if first != "config":
         names = [first, *names]
-    inside, found, walked = WORKLOAD, None, "config"
+    inside: tuple[Field, ...] = WORKLOAD
+    found: Field | None = None
+    walked = "config"
     for name in names:
         found = _named(walked, name, inside)
         walked, inside = f"{walked}.{name}", found.section

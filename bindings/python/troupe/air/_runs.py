@@ -164,7 +164,7 @@ def refuse_unknown(
         kind: The accelerator type.
         nodes: The nodes' infos, as the head has them.
     """
-    kinds = [
+    kinds: list[dict[str, Any]] = [
         {
             "gpus": resources.from_wire(each["resources"]).get("GPU", 0),
             "gpu_type": next(

@@ -114,7 +114,8 @@ def _of_fields(
     """
     compute, environment = found["compute"], found.get("environment", {})
     kind = compute["accelerator_type"]
-    nodes, variables, secrets, requirements, code = 0, {}, {}, (), None
+    nodes, variables, secrets, code = 0, {}, {}, None
+    requirements: tuple[str, ...] = ()
     with faults.at("environment"):
         _refuse_together(
             "environment",

@@ -25,7 +25,7 @@ from typing import Any
 import troupe
 from troupe import dag, exceptions
 from troupe.util import collective
-from troupe.util._collective_types import ReduceOp, registered
+from troupe.util._collective_types import Backend, ReduceOp, registered
 
 _ACCELERATOR = ("accelerator", "auto")  # Ray's words for the library of the GPUs
 
@@ -97,7 +97,7 @@ def create_collective_group(
 
 def _backend(name: str) -> str:
     low = str(name).lower()
-    return collective.Backend.GLOO if low == "torch_gloo" else low
+    return Backend.GLOO if low == "torch_gloo" else low
 
 
 def get_collective_groups(
@@ -173,10 +173,10 @@ def _transport(transport: Any) -> str:
         return transport.backend
     name = "accelerator" if transport is None else str(transport).lower()
     if name in _ACCELERATOR:
-        return collective.Backend.NCCL
+        return Backend.NCCL
     if name == "cpu":
-        return collective.Backend.GLOO
-    if name not in (collective.Backend.NCCL, collective.Backend.GLOO) and registered(name) is None:
+        return Backend.GLOO
+    if name not in (Backend.NCCL, Backend.GLOO) and registered(name) is None:
         raise ValueError(
             f"transport is 'nccl', 'gloo', a registered backend or a group, not {transport!r}"
         )

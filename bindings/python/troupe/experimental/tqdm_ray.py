@@ -37,7 +37,8 @@ class tqdm:  # noqa: N801
                 total = len(iterable)  # type: ignore[arg-type]
             except TypeError:  # an iterator
                 total = None
-        self.total, self.n = total, 0
+        self.total = total
+        self.n: float = 0
         self._iterable, self._desc, self._unit = iterable, desc or "", unit or "it"
         self._flush_s = _FLUSH_S if flush_interval_s is None else flush_interval_s
         self._began_s, self._said_s = time.monotonic(), float("-inf")

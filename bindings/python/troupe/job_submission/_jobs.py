@@ -64,7 +64,10 @@ def state_of(info: Mapping[str, Any]) -> JobState:
 
 def is_out_of_time(info: Mapping[str, Any]) -> bool:
     """Return whether the launch was ended because its own time was over."""
-    return info["outcome"] == "cancelled" and info["failure"]["kind"] == FailureKind.TIMED_OUT
+    found: bool = (
+        info["outcome"] == "cancelled" and info["failure"]["kind"] == FailureKind.TIMED_OUT
+    )
+    return found
 
 
 def exit_code_of(info: Mapping[str, Any]) -> int:
@@ -229,7 +232,8 @@ def is_job(info: Mapping[str, Any]) -> bool:
 
 def id_of(info: Mapping[str, Any]) -> str:
     """Return the id of the job of this LaunchInfo."""
-    return travelled.about(info).get("id", info["launch"])
+    found: str = travelled.about(info).get("id", info["launch"])
+    return found
 
 
 def find(session: Any, job: str) -> dict[str, Any]:

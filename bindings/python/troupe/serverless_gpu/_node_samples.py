@@ -112,16 +112,16 @@ class _Nvml:
     def sample(self) -> dict[str, float]:
         """Value by name, of each GPU."""
         found: dict[str, float] = {}
-        for number, handle in enumerate(self._handles if self._library is not None else ()):
+        library = self._library
+        if library is None:
+            return found
+        for number, handle in enumerate(self._handles):
             utilization, memory, milliwatts = _Utilization(), _Memory(), ctypes.c_uint()
-            if self._library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(utilization)) == 0:
+            if library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(utilization)) == 0:
                 found[f"gpu_{number}_utilization_percentage"] = float(utilization.gpu)
-            if (
-                self._library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0
-                and memory.total
-            ):
+            if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0 and memory.total:
                 found[f"gpu_{number}_memory_usage_megabytes"] = memory.used / _MIB
                 found[f"gpu_{number}_memory_usage_percentage"] = 100 * memory.used / memory.total
-            if self._library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(milliwatts)) == 0:
+            if library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(milliwatts)) == 0:
                 found[f"gpu_{number}_power_usage_watts"] = milliwatts.value / 1000
         return found

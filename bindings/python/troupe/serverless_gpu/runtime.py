@@ -42,7 +42,8 @@ def get_global_rank(group: Any = None) -> int:
     if group is not None:
         import torch.distributed
 
-        return torch.distributed.get_rank(group)
+        found: int = torch.distributed.get_rank(group)
+        return found
     torch_group = _torch_group()
     return _number("RANK", torch_group.get_rank() if torch_group is not None else 0)
 

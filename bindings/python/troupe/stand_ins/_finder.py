@@ -246,6 +246,6 @@ def _being_imported() -> list[str]:
 
 def add(finder: Finder) -> None:
     """From now on the package's modules are Troupe's in this process."""
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
     if finder.package.above:
-        sys.meta_path.append(FinderAbove(finder))  # type: ignore[arg-type]
+        sys.meta_path.append(FinderAbove(finder))

@@ -143,9 +143,9 @@ def begun(key: str) -> tuple[int, bool]:
         return message_counts.sent_to(parts[0], int(parts[2])), more or parts[0] not in _making
     if len(parts) != 2 or not message_counts.is_clear(parts[0]):
         return 0, True
-    count = _collectives(*parts)
+    collectives = _collectives(*parts)
     return (
-        (0, True) if count is None else (count, more)
+        (0, True) if collectives is None else (collectives, more)
     )  # it was never in that group: another process is, in this one's place
 
 

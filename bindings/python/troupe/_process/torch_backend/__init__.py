@@ -43,7 +43,8 @@ def make_default(module: Any) -> None:
 def stop_all(reason: str) -> int:
     """Ends what runs in all such groups of this process with a RuntimeError that says the reason,
     from any thread, at once. How many there are."""
-    return native.stop_groups(reason)
+    found: int = native.stop_groups(reason)
+    return found
 
 
 def begun(group: Any) -> int | None:
@@ -60,7 +61,8 @@ def begun(group: Any) -> int | None:
     import torch
 
     try:
-        return library.begun(group._get_backend(torch.device("cpu")))
+        found: int | None = library.begun(group._get_backend(torch.device("cpu")))
+        return found
     except (
         RuntimeError,
         TypeError,

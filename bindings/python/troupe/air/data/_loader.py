@@ -62,7 +62,7 @@ class DataLoader(torch.utils.data.DataLoader):
         self._taken = 0
         self._dropped = 0
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Any]:
         drop, self._dropped = self._dropped, 0
         self._taken = 0
         for batch in super().__iter__():

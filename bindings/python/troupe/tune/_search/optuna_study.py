@@ -213,7 +213,7 @@ class SweepStudy:
                 space_tree.named(path): each for path, each in space_tree.leaves(self._space)
             }
             distributions = {name: distributions[name] for name in params if name in distributions}
-        state, values = final(value if isinstance(value, (list, tuple)) else [value], failed)
+        state, values = final(list(value) if isinstance(value, (list, tuple)) else [value], failed)
         self._study.add_trial(
             create_trial(
                 state=state,
