@@ -52,13 +52,14 @@ bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec) {
   return false;
 }
 
-wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const GroupId& id,
-                                const LaunchId& launch_id, std::uint64_t epoch) {
+wire::GroupSubmitted OwnGroupOf(Turn& turn, const Request& request, const wire::ActorSpec& spec,
+                                const GroupId& id) {
   wire::GroupSubmitted group;
   group.group = id;
   group.actor = spec.actor;
-  group.launch = launch_id;
-  group.epoch = epoch;
+  group.launch = request.launch;
+  group.epoch = request.epoch;
+  group.user = request.user;
   group.submitted_us = turn.wall_us;
   group.detached = true;  // ends with its actor, not with an owner
   group.strategy = spec.strategy;
@@ -68,7 +69,7 @@ wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const G
   group.priority = spec.priority;
   group.bundles.emplace_back();
   group.bundles.back().resources = spec.run_resources;
-  if (const Launch* launch = turn.FindLaunch(launch_id)) group.parent = launch->group;
+  if (const Launch* launch = turn.FindLaunch(request.launch)) group.parent = launch->group;
   return group;
 }
 

@@ -18,8 +18,8 @@ Scope ScopeOfLaunch(Turn& turn, const LaunchId& launch);
 /// Whether one of the bundles (the named one, or any) can ever hold it.
 bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec);
 /// The reservation of an actor that holds something and is in no group.
-wire::GroupSubmitted OwnGroupOf(Turn& turn, const wire::ActorSpec& spec, const GroupId& id,
-                                const LaunchId& launch, std::uint64_t epoch);
+wire::GroupSubmitted OwnGroupOf(Turn& turn, const Request& request, const wire::ActorSpec& spec,
+                                const GroupId& id);
 
 /// Lives for one scheduling pass; counts what it gave away.
 class ActorPlacer {

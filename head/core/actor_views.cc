@@ -114,6 +114,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.methods = actor.spec.methods;
   info.unwanted = actor.ending();
   info.room_wanted = RoomIsWanted(turn, actor);
+  info.user = actor.user;
   if (OutOfReach(turn, actor)) {
     info.state = wire::ActorState::kUnavailable;
     info.failure =

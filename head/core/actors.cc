@@ -11,6 +11,7 @@
 #include "head/core/groups.h"
 #include "head/core/output_routes.h"
 #include "head/core/owners.h"
+#include "head/core/people/quotas.h"
 #include "head/core/roles.h"
 #include "head/core/task_lists.h"
 #include "head/core/views.h"
@@ -61,6 +62,8 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
     }
     return ErrorCode::kNone;
   }
+  text = request.launch.IsNil() ? OverQuota(turn, request.user, FromWire(spec.run_resources)) : "";
+  if (!text.empty()) return ErrorCode::kInfeasible;
   const placement::Request wanted = PlaceRequestOf(spec);
   const Scope scope = ScopeOfLaunch(turn, request.launch);
   if (MayWaitForNodes(turn, request, spec.infeasible_waits) || placement::EverFits(*scope, wanted))
@@ -113,6 +116,7 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   created.owner = spec.detached ? OwnerId() : request.owner;
   created.line = request.line;
   created.token = request.token;
+  created.user = request.user;
   created.root = RootOf(turn, request, spec);
   if (spec.shown && created.root == request.owner) ReachRootAt(turn, created.root, request.route);
   if (spec.leased) NoteTaskOwner(turn, request.route);
@@ -122,7 +126,7 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   if (reserves) created.group = GroupId::Random(turn.random);
   const GroupId own = created.group;
   turn.Append(std::move(created), payload);
-  if (reserves) turn.Append(OwnGroupOf(turn, spec, own, request.launch, request.epoch));
+  if (reserves) turn.Append(OwnGroupOf(turn, request, spec, own));
   Actor& actor = *turn.FindActor(spec.actor);
   actor.watchers.insert(request.route);
   ReplyActor(turn, request, actor);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "head/core/people/accounts.h"
 #include "head/core/snapshot.h"
 #include "head/core/verdict.h"
 #include "head/core/wire_convert.h"
@@ -24,6 +25,7 @@ class Folder {
 
   void operator()(const wire::NodeJoined& e) {
     s_.changed_nodes.insert(e.registration.node);
+    s_.users.total_stale = true;
     Node& node = s_.nodes[e.registration.node];
     FreeName(node);
     if (node.dead) std::erase(s_.dead_nodes, node.id);
@@ -43,6 +45,7 @@ class Folder {
     if (node == nullptr || node->incarnation != e.incarnation) return;
     if (!node->dead) s_.dead_nodes.push_back(e.node);
     node->dead = true;
+    s_.users.total_stale = true;
     FreeName(*node);
     node->why = e.cause;
     node->ended = e.ended;
@@ -70,6 +73,7 @@ class Folder {
   }
 
   void operator()(const wire::GroupSubmitted& e) {
+    const Recount recount(s_, e.group);
     Group group;
     group.spec = e;
     group.order = ++s_.orders;
@@ -78,6 +82,7 @@ class Folder {
     s_.groups.emplace(e.group, std::move(group));
   }
   void operator()(const wire::GroupAttempted& e) {
+    const Recount recount(s_, e.group);
     Group* group = FindGroup(e.group);
     if (group == nullptr) return;
     group->attempt = e.attempt;
@@ -100,6 +105,7 @@ class Folder {
     Mark(*group, HoldingState::kHeld);
   }
   void operator()(const wire::GroupUnplaced& e) {
+    const Recount recount(s_, e.group);
     Group* group = FindGroup(e.group);
     if (group == nullptr || group->attempt != e.attempt) return;
     if (group->state == wire::GroupState::kCreated) {
@@ -113,6 +119,7 @@ class Folder {
     group->reason = e.reason;
   }
   void operator()(const wire::GroupEnded& e) {
+    const Recount recount(s_, e.group);
     Group* group = FindGroup(e.group);
     if (group == nullptr) return;
     Mark(*group, HoldingState::kReleasing);
@@ -142,6 +149,8 @@ class Folder {
     launch.owner = e.owner;
     launch.line = e.line;
     launch.token = e.token;
+    launch.user = s_.users.Named(e.user);
+    launch.nested = e.nested;
     launch.group = e.group;
     launch.submitted_us = e.submitted_us;
     launch.order = ++s_.orders;
@@ -241,7 +250,7 @@ class Folder {
     ForgetProcesses(*launch);
     launch->phase = wire::LaunchState::kTerminal;
     s_.waiting_runs.erase(e.marker.launch);
-    s_.waiting_after.erase(e.marker.launch);
+    DropJob(s_, *launch);
     launch->value = attachment_;
     launch->payload.clear();
   }
@@ -273,6 +282,7 @@ class Folder {
     actor.owner = e.owner;
     actor.line = e.line;
     actor.token = e.token;
+    actor.user = s_.users.Named(e.user);
     actor.root = e.root;
     actor.launch = e.launch;
     actor.epoch = e.epoch;
@@ -370,22 +380,16 @@ class Folder {
     }
   }
 
-  // Nothing writes these two yet.
-  void operator()(const wire::QuotaWritten&) {}
-  void operator()(const wire::UsageNoted&) {}
-
   void operator()(const wire::TimePassed& e) {
     s_.lived_us = e.lived_us;
     s_.seen_wall_us = e.wall_us;
   }
 
-  void operator()(const wire::SnapshotBegun& e) { Restore(s_, e, attachment_); }
-  void operator()(const wire::NodeKept& e) { Restore(s_, e, attachment_); }
-  void operator()(const wire::GroupKept& e) { Restore(s_, e, attachment_); }
-  void operator()(const wire::LaunchKept& e) { Restore(s_, e, attachment_); }
-  void operator()(const wire::RankValueKept& e) { Restore(s_, e, attachment_); }
-  void operator()(const wire::ActorKept& e) { Restore(s_, e, attachment_); }
-  void operator()(const wire::RecentWritesKept& e) { Restore(s_, e, attachment_); }
+  // Events that a snapshot is made of.
+  template <class Kept>
+  void operator()(const Kept& e) {
+    Restore(s_, e, attachment_);
+  }
 
  private:
   Group* FindGroup(const GroupId& id) {

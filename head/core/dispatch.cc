@@ -21,6 +21,8 @@
 #include "head/core/metrics/node_measures.h"
 #include "head/core/names.h"
 #include "head/core/owners.h"
+#include "head/core/people/accounts.h"
+#include "head/core/people/quotas.h"
 #include "head/core/reconcile.h"
 #include "head/core/revocation.h"
 #include "head/core/roles.h"
@@ -87,6 +89,7 @@ class Reads {
   bool operator()(const wire::ListGroups&) { return OnListGroups(t_, r_), true; }
   bool operator()(const wire::ListEvents&) { return OnListEvents(t_, r_), true; }
   bool operator()(const wire::ListTasks& m) { return OnListTasks(t_, r_, m), true; }
+  bool operator()(const wire::GetUsage& m) { return OnGetUsage(t_, r_, m), true; }
   bool operator()(const wire::GetStatus&) { return OnGetStatus(t_, r_), true; }
   bool operator()(const wire::WaitMarker& m) { return OnWaitMarker(t_, r_, m), true; }
   template <class Other>
@@ -131,6 +134,7 @@ class Writes {
   bool operator()(const wire::CreateToken& m) { return OnCreateToken(t_, r_, m), true; }
   bool operator()(const wire::ListTokens&) { return OnListTokens(t_, r_), true; }
   bool operator()(const wire::RevokeToken& m) { return OnRevokeToken(t_, r_, m), true; }
+  bool operator()(const wire::SetQuota& m) { return OnSetQuota(t_, r_, m), true; }
   bool operator()(const wire::DrainNode& m) { return OnDrainNode(t_, r_, m), true; }
   bool operator()(const wire::StopCluster& m) {
     wire::EndNode end;
@@ -160,7 +164,8 @@ class Writes {
 // What would fill a disk that is full already; what ends things is still taken.
 bool IsNew(const wire::Body& body) {
   return wire::Holds<wire::CreateActor>(body) || wire::Holds<wire::CreateGroup>(body) ||
-         wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body);
+         wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body) ||
+         wire::Holds<wire::SetQuota>(body);
 }
 
 void OnWorkerMessage(Turn& turn, const Request& request, const Session& session,

@@ -42,6 +42,10 @@ std::string DurableText(const State& state) {
     out += "value " + key.first + "/" + key.second + " " + std::to_string(value.version) + " " +
            std::to_string(value.bytes.size()) + "\n";
   }
+  for (const auto& [name, user] : state.users.by_name) {
+    for (const auto& [kind, most] : user.caps)
+      out += "quota " + name + " " + wire::NameOf(kind) + " " + std::to_string(most) + "\n";
+  }
   for (const auto& [id, token] : state.tokens) {
     out += "token " + id.Hex() + (token.revoked ? " revoked " : " ") + std::to_string(token.uses) +
            "\n";

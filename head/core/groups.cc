@@ -10,6 +10,8 @@
 #include "head/core/epochs.h"
 #include "head/core/gang/regroup.h"
 #include "head/core/gang/replace.h"
+#include "head/core/people/accounts.h"
+#include "head/core/people/quotas.h"
 #include "head/core/rank_shares.h"
 #include "head/core/schedule.h"
 #include "head/core/views.h"
@@ -140,6 +142,7 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.owner = message.detached ? OwnerId() : request.owner;
   submitted.line = request.line;
   submitted.token = request.token;
+  submitted.user = request.user;
   submitted.detached = message.detached;
   submitted.launch = request.launch;
   submitted.epoch = request.epoch;
@@ -150,6 +153,13 @@ void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.infeasible_waits = MayWaitForNodes(turn, request, message.infeasible_waits);
   if (!submitted.infeasible_waits && !placement::EverFits(*scope, wanted)) {
     turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(*scope, wanted).text);
+    return;
+  }
+  const std::string over = submitted.parent.IsNil()
+                               ? OverQuota(turn, request.user, WantedBy(submitted))
+                               : "";
+  if (!over.empty()) {
+    turn.Refuse(request, ErrorCode::kInfeasible, over);
     return;
   }
   turn.Append(std::move(submitted));
@@ -353,6 +363,7 @@ wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
   info.launch = group.spec.launch;
   info.shares = group.spec.shares;
   info.share_rank = group.spec.share_rank;
+  info.user = turn.state.users.Named(group.spec.user);
   info.gang = group.spec.gang;
   info.actor = group.spec.actor;
   return info;

@@ -12,6 +12,7 @@
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
+#include "head/core/people/accounts.h"
 #include "head/core/roster.h"
 #include "head/core/schedule.h"
 #include "head/core/tokens.h"
@@ -66,6 +67,7 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
     token.created_lived_us = LivedMark(turn);
     if (state_.tokens.count(token.id) == 0) turn.Append(std::move(token));
   }
+  CountAccounts(turn);
   AwaitNodes(turn);
   AwaitOwners(turn);
   ResumeLaunchTimers(turn);
@@ -89,6 +91,7 @@ Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us)
   }
   ForgiveWait(turn);
   NoteLivedTime(turn);
+  NoteUsage(turn);
   if (std::holds_alternative<PlanNow>(input)) plan_asked_ = false;
   std::visit(Inputs(turn), input);
   return Finish(turn);
@@ -105,6 +108,7 @@ void HeadCore::ForgiveWait(Turn& turn) {
 }
 
 Effects HeadCore::Finish(Turn& turn) {
+  SettleUsage(turn);
   Effects out;
   out.plan_soon = state_.dirty && !plan_asked_;
   plan_asked_ = plan_asked_ || out.plan_soon;

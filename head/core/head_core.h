@@ -28,7 +28,9 @@ namespace troupe::head {
 
 class HeadCore {
  public:
-  HeadCore(CoreOptions options, Seams seams) : options_(std::move(options)), seams_(seams) {}
+  HeadCore(CoreOptions options, Seams seams) : options_(std::move(options)), seams_(seams) {
+    state_.users.self = options_.user;
+  }
   HeadCore(const HeadCore&) = delete;
   HeadCore& operator=(const HeadCore&) = delete;
 

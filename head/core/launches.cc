@@ -13,6 +13,7 @@
 #include "head/core/groups.h"
 #include "head/core/jobs/jobs.h"
 #include "head/core/markers.h"
+#include "head/core/people/quotas.h"
 #include "head/core/runs.h"
 #include "head/core/schedule.h"
 #include "head/core/verdict.h"
@@ -139,6 +140,18 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
     turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(cluster, wanted).text);
     return;
   }
+  const Resources whole = FromWire(spec.per_rank).Times(spec.ranks);
+  const std::string over = OverQuota(turn, request.user, whole);
+  if (!over.empty()) {
+    turn.Refuse(request, ErrorCode::kInfeasible, over);
+    return;
+  }
+  const bool nested = !spec.detached && turn.state.job_tokens.count(request.token) > 0;
+  const std::string full = nested ? "" : QueueFull(turn, request.user);
+  if (!full.empty()) {
+    turn.Refuse(request, ErrorCode::kTooLarge, full);
+    return;
+  }
   wire::LaunchSubmitted submitted;
   submitted.launch = LaunchId::Random(turn.random);
   submitted.group = GroupId::Random(turn.random);
@@ -147,8 +160,11 @@ void OnSubmitLaunch(Turn& turn, const Request& request, const wire::SubmitLaunch
   submitted.owner = spec.detached ? OwnerId() : request.owner;
   submitted.line = request.line;
   submitted.token = request.token;
+  submitted.user = request.user;
+  submitted.nested = nested;
   submitted.submitted_us = turn.wall_us;
   wire::GroupSubmitted gang;
+  gang.user = request.user;
   gang.group = submitted.group;
   gang.launch = submitted.launch;
   gang.gang = true;
@@ -324,6 +340,7 @@ wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
   info.epoch = launch.epoch;
   info.attempts_max = launch.spec.attempts_max;
   info.priority = launch.spec.priority;
+  info.user = launch.user;
   info.preemptions = launch.preemptions;
   info.submitted_us = launch.submitted_us;
   info.ready_ms = launch.roster.ready_ms;

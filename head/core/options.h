@@ -66,6 +66,11 @@ struct CoreOptions {
   bool infeasible_waits = false;
   /// Who waits first keeps a place once it has waited so long; until then whoever fits goes.
   Duration keep_after = std::chrono::hours(8);
+  /// An owner whose first request has waited so long, while none of their first ones was granted,
+  /// goes before owners who have held less.
+  Duration passed_over_max = std::chrono::hours(24);
+  /// The name of the user that this head runs as.
+  std::string user;
   /// Good without having been made here: derived by every node from a secret they share.
   std::vector<wire::TokenWritten> tokens;
 };

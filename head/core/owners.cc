@@ -138,6 +138,7 @@ void OpenSession(Turn& turn, const SessionOpened& input) {
   session.local = input.local;
   NoteNodeKey(turn, input);
   session.token = input.token;
+  session.user = turn.state.UserOfToken(input.token);
   // nobody else owns by a session
   if (input.role != wire::Role::kClient || Id128(input.subject) == Id128()) return;
   const auto [owner, fresh] = turn.state.owners.try_emplace(OwnerId(input.subject));

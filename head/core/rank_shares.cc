@@ -81,6 +81,7 @@ void OnLeaseShares(Turn& turn, const Request& request, const wire::CreateGroup& 
   submitted.owner = request.owner;
   submitted.line = request.line;
   submitted.token = request.token;
+  submitted.user = request.user;
   submitted.launch = launch->id;
   submitted.epoch = launch->epoch;
   submitted.parent = launch->group;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "head/core/people/quotas.h"
 #include "runtime/base/rank_actor.h"
 
 namespace troupe::head {
@@ -52,6 +53,7 @@ std::optional<Refusal> AsRank(Turn& turn, const Node& node, const wire::Relay& r
   }
   request->line = LineOf(*launch);
   request->token = launch->token;
+  request->user = launch->user;
   return std::nullopt;
 }
 
@@ -69,6 +71,7 @@ std::optional<Refusal> AsActor(Turn& turn, const Node& node, const wire::Relay& 
   }
   request->line = LineOf(*actor);
   request->token = actor->token;
+  request->user = actor->user;
   return std::nullopt;
 }
 
@@ -96,6 +99,7 @@ class Ownership {
   bool operator()(const wire::KvDelete& m) { return OfKey(m.scope, m.key); }
   // To say that a handle is where it is not counted changes something.
   bool operator()(const wire::WatchActor& m) { return !m.uncounted; }
+  bool operator()(const wire::SetQuota&) { return IsAdministrator(t_, r_); }
   /// What names nothing, or only what its handler compares with the one who asks.
   template <class Other>
   bool operator()(const Other&) {
@@ -189,6 +193,7 @@ std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Sess
     request->owner = OwnerId(session.subject);
     request->line = request->owner;
     request->token = session.token;
+    request->user = session.user;
     return std::nullopt;
   }
   const wire::Relay& relay = *input.relay;
@@ -221,6 +226,12 @@ std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& r
       break;
   }
   if (wire::Visit(Ownership(turn, request), body)) return std::nullopt;
+  if (wire::Holds<wire::SetQuota>(body)) {
+    return Refusal{ErrorCode::kInvalid,
+                   "only the administrator of this cluster sets quotas: the user that its head "
+                   "runs as (" + turn.state.users.self + "). You are " + request.user +
+                       "\n  on the head's host, as that user, run: troupe quota set ..."};
+  }
   if (speaker != Speaker::kRelayed) return Refusal{ErrorCode::kInvalid, Never(speaker, body)};
   return Refusal{ErrorCode::kInvalid,
                  std::string(wire::NameOf(body)) +

@@ -30,6 +30,7 @@ Launch& BeginRun(Turn& turn, const Request& request, const wire::SubmitLaunch& m
   submitted.owner = message.spec.detached ? OwnerId() : request.owner;
   submitted.line = request.line;
   submitted.token = request.token;
+  submitted.user = request.user;
   submitted.submitted_us = turn.wall_us;
   wire::EpochBegun begun;
   begun.launch = submitted.launch;

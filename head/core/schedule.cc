@@ -12,6 +12,8 @@
 #include "head/core/gang/shape.h"
 #include "head/core/groups.h"
 #include "head/core/jobs/jobs.h"
+#include "head/core/people/fair_queue.h"
+#include "head/core/people/quotas.h"
 #include "head/core/preempt.h"
 #include "head/core/rank_shares.h"
 #include "head/core/room_notices.h"
@@ -66,23 +68,25 @@ class Queue {
     const std::uint64_t growth = turn.state.cluster.growth();
     // What may be ended, and for whom, changes with all that runs.
     const bool news =
-        growth != memory_.growth || keeper_left || turn.options.preemption != Preemption::kNever;
+        growth != memory_.growth || keeper_left || std::exchange(turn.state.users.freed, false) ||
+        turn.options.preemption != Preemption::kNever;
     if (news) ++memory_.round;
     memory_.growth = growth;
   }
 
   /// Of those that wait for a place in the cluster. The others would find what they found before.
-  std::vector<GroupId> Whom() {
+  std::vector<QueueKey> Whom() {
     const bool again = std::exchange(memory_.gone_over, memory_.round) == memory_.round;
-    if (again && memory_.keep_due > turn_.now) return IdsOf(memory_.open);
+    if (again && memory_.keep_due > turn_.now) return {memory_.open.begin(), memory_.open.end()};
     memory_.keep_due = Instant::max();
     memory_.open.clear();
-    return IdsOf(turn_.state.waiting_groups);
+    return {turn_.state.waiting_groups.begin(), turn_.state.waiting_groups.end()};
   }
 
   void Try(Group& group) {
     const bool pauses = Pauses(group);
     const bool ready = !pauses && group.retry_at <= turn_.now;
+    if (!pauses && !Admits(group)) return;
     if (!pauses) TryInCluster(group, ready);
     if (!group.waiting()) return;
     if (ready && group.failed_in == memory_.round && group.spec.group != keeper_) {
@@ -130,6 +134,19 @@ class Queue {
     const Actor* actor = group.spec.actor.IsNil() ? nullptr : turn_.FindActor(group.spec.actor);
     return (actor != nullptr && WaitsForFormerLife(turn_, *actor)) ||
            WaitsForLaunches(turn_, group);
+  }
+
+  // One that its user's quota does not admit is looked at again when the user holds less, or the
+  // quota is another one (Users::freed); in every pass only where others leave something for it.
+  bool Admits(Group& group) {
+    const Duration waited =
+        group.waits_since == Instant{} ? WaitedBefore(group) : turn_.now - group.waits_since;
+    const bool keeps = waited >= turn_.options.keep_after;
+    if (quotas_.Admits(turn_, group, keeps)) return true;
+    if (group.waits_since == Instant{}) group.waits_since = turn_.now - waited;
+    if (keeps) memory_.open.insert(group.key());
+    if (!keeps) memory_.open.erase(group.key());
+    return false;
   }
 
   void TryInCluster(Group& group, bool ready) {
@@ -229,6 +246,7 @@ class Queue {
   Turn& turn_;
   QueueMemory& memory_;
   placement::Pass pass_;
+  QuotaPass quotas_;
   GroupId keeper_;      // of this pass
   bool moved_ = false;  // its place, since the last pass
   std::optional<std::vector<placement::Running>> reservations_;
@@ -245,7 +263,8 @@ void Schedule(Turn& turn) {
   std::vector<std::pair<GroupId, GroupId>> victims;
   if (!turn.state.waiting_groups.empty() || !turn.state.waiting_inside.empty()) {
     Queue queue(turn);
-    for (const GroupId& id : queue.Whom()) queue.Try(*turn.FindGroup(id));
+    FairQueue in_order(turn, queue.Whom());
+    while (const auto id = in_order.Next()) queue.Try(*turn.FindGroup(*id));
     for (const GroupId& id : Queue::IdsOf(turn.state.waiting_inside))
       queue.TryInside(*turn.FindGroup(id));
     queue.End();

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "head/core/people/accounts.h"
 #include "head/core/wire_convert.h"
 
 namespace troupe::head {
@@ -66,6 +67,8 @@ void WriteLaunch(Writer& out, const Launch& launch) {
   kept.submitted.owner = launch.owner;
   kept.submitted.line = launch.line;
   kept.submitted.token = launch.token;
+  kept.submitted.user = launch.user;
+  kept.submitted.nested = launch.nested;
   kept.submitted.group = launch.group;
   kept.submitted.submitted_us = launch.submitted_us;
   kept.order = launch.order;
@@ -113,6 +116,7 @@ void WriteActor(Writer& out, const Actor& actor) {
   kept.created.owner = actor.owner;
   kept.created.line = actor.line;
   kept.created.token = actor.token;
+  kept.created.user = actor.user;
   kept.created.root = actor.root;
   kept.created.launch = actor.launch;
   kept.created.epoch = actor.epoch;
@@ -141,6 +145,11 @@ void WriteRecentWrites(Writer& out, const RecentWrites& recent) {
     if (kept.requests.size() == kIdsPerEvent) out.Put(std::exchange(kept, {}));
   }
   if (!kept.requests.empty()) out.Put(std::move(kept));
+}
+
+void WriteUser(Writer& out, const std::string& name, const User& user) {
+  if (!user.caps.empty()) out.Put(QuotaOf(name, user.caps));
+  for (const auto& [hour, sums] : user.used.hours()) out.Put(NoteOf(name, hour, sums));
 }
 
 }  // namespace
@@ -196,6 +205,7 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
   }
   WriteRecentWrites(out, state.recent_writes);
   for (const auto& [id, token] : state.tokens) out.Put(token);
+  for (const auto& [name, user] : state.users.by_name) WriteUser(out, name, user);
   return std::move(out.events);
 }
 
@@ -251,6 +261,8 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   launch.owner = event.submitted.owner;
   launch.line = event.submitted.line;
   launch.token = event.submitted.token;
+  launch.user = state.users.Named(event.submitted.user);
+  launch.nested = event.submitted.nested;
   launch.group = event.submitted.group;
   launch.submitted_us = event.submitted.submitted_us;
   launch.order = event.order;
@@ -303,6 +315,7 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   actor.owner = event.created.owner;
   actor.line = event.created.line;
   actor.token = event.created.token;
+  actor.user = state.users.Named(event.created.user);
   actor.root = event.created.root;
   actor.launch = event.created.launch;
   actor.epoch = event.created.epoch;
@@ -332,6 +345,19 @@ void Restore(State& state, const wire::ActorKept& event, const std::string& atta
   if (actor.state == wire::ActorState::kPending && actor.own_group.IsNil()) {
     state.pending_actors.insert(spec.actor);
   }
+}
+
+void Restore(State& state, const wire::QuotaWritten& event, const std::string&) {
+  Caps caps;
+  for (const wire::Cap& cap : event.caps) caps[cap.kind] = cap.most;
+  state.users.by_name[event.user].caps = std::move(caps);
+}
+
+void Restore(State& state, const wire::UsageNoted& event, const std::string&) {
+  placement::UsageWindow::Sums sums;
+  for (const wire::Resource& each : event.held)
+    sums[each.name] = static_cast<double>(each.ten_thousandths) / placement::kUnit;
+  state.users.by_name[event.user].used.Set(event.hour, std::move(sums));
 }
 
 void Restore(State& state, const wire::RecentWritesKept& event, const std::string&) {

@@ -26,5 +26,7 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
 void Restore(State& state, const wire::RankValueKept& event, const std::string& attachment);
 void Restore(State& state, const wire::ActorKept& event, const std::string& attachment);
 void Restore(State& state, const wire::RecentWritesKept& event, const std::string& attachment);
+void Restore(State& state, const wire::QuotaWritten& event, const std::string& attachment);
+void Restore(State& state, const wire::UsageNoted& event, const std::string& attachment);
 
 }  // namespace troupe::head

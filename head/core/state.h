@@ -23,6 +23,7 @@
 #include "head/core/jobs/job_terms.h"
 #include "head/core/metrics/program_metrics.h"
 #include "head/core/peer_inquiry.h"
+#include "head/core/people/users.h"
 #include "head/core/recent_writes.h"
 #include "head/core/timers.h"
 #include "head/core/waits.h"
@@ -76,6 +77,8 @@ struct Node {
 
 /// In the queue: the highest priority first, of equals the earliest.
 using QueueKey = std::tuple<std::int64_t, std::uint64_t, GroupId>;  // less the priority, order, id
+/// As a QueueKey, by user: less the priority, the user, order.
+using UserQueueKey = std::tuple<std::int64_t, std::string, std::uint64_t>;
 struct Group {
   // durable
   wire::GroupSubmitted spec;
@@ -94,6 +97,7 @@ struct Group {
   Instant waits_since{};           // in the queue; zero: no pass has seen it there
   std::uint64_t failed_in = 0;     // QueueMemory::round in which there was no room for it
   std::uint64_t aheadless_in = 0;  // and none even were its nodes idle
+  std::optional<CapAmounts> needs;  // what it takes of its user's quota, once looked at
 
   bool live() const {
     return state != wire::GroupState::kRemoved && state != wire::GroupState::kInfeasible;
@@ -182,6 +186,8 @@ struct Launch {
   OwnerId owner;
   OwnerId line;   // whose it is for who may act on it (roles.h)
   TokenId token;  // by which that client came; nil: none
+  std::string user;     // people/users.h
+  bool nested = false;  // a job has submitted it, and it ends with that
   GroupId group;
   std::uint64_t submitted_us = 0;
   std::uint64_t order = 0;
@@ -245,6 +251,7 @@ struct Actor {
   OwnerId owner;
   OwnerId line;   // whose it is for who may act on it (roles.h)
   TokenId token;  // by which that client came; nil: none
+  std::string user;
   OwnerId root;   // who shows its output (output_routes.h); nil: nobody
   LaunchId launch;
   std::uint64_t epoch = 0;
@@ -295,6 +302,7 @@ struct Session {
   bool local = false;
   bool left = false;  // said Goodbye
   TokenId token;      // by which it, or the certificate it showed, came; nil: none
+  std::string user;   // a client's or an observer's
   NodeId node;        // a registered worker's
 };
 struct Owner {
@@ -359,13 +367,16 @@ struct State {
   std::deque<GroupId> ended_groups;
   std::set<ActorId> pending_actors;   // without a reservation of their own
   std::set<QueueKey> waiting_groups;  // for a place in the cluster
+  std::set<UserQueueKey> waiting_by_user;  // those in `waiting_groups`
   std::set<QueueKey> waiting_inside;  // for one in another group
   std::set<LaunchId> waiting_runs;    // STARTING, of mode command
   std::set<LaunchId> waiting_after;   // open, to start after others (jobs/jobs.h)
+  std::set<TokenId> job_tokens;       // by which the processes of open jobs come
   std::map<ValueKey, Value> values;
   std::size_t values_bytes = 0;  // what all `values` take, with their keys
   RecentWrites recent_writes;    // the requests that wrote to `values`
   std::map<TokenId, wire::TokenWritten> tokens;
+  Users users;  // durable in part
   // that heads of this state have run, when that was last noted (TimePassed)
   std::uint64_t lived_us = 0;
   std::uint64_t seen_wall_us = 0;  // what the host's clock said then; 0: never noted
@@ -408,10 +419,17 @@ struct State {
   void Enqueue(const Group& group);
   /// Takes a group that waits no longer from those lists.
   void Dequeue(const Group& group);
+  /// Whether a request of the user at that priority waits that came before `order`.
+  bool EarlierWaits(const std::string& user, std::int64_t less_priority, std::uint64_t order) const;
+  std::vector<std::string> UsersWaitingAt(std::int64_t less_priority) const;
+  /// Whose a client or an observer is that came by this token; nil: by none.
+  std::string UserOfToken(const TokenId& token) const;
 };
 
 /// Reads the terms of a launch that is new in the state, and lists it among those that start after
 /// others.
 void NoteJob(State& state, Launch& launch);
+/// Takes a launch that has ended from those lists.
+void DropJob(State& state, const Launch& launch);
 
 }  // namespace troupe::head

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "head/core/lived_time.h"
+#include "head/core/people/quotas.h"
 
 namespace troupe::head {
 namespace {
@@ -49,6 +50,17 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
     turn.Refuse(request, ErrorCode::kInvalid, "a token is for a worker, a client or an observer");
     return;
   }
+  if (!message.user.empty() && message.user != request.user) {
+    const std::string objection =
+        !IsAdministrator(turn, request)
+            ? "only the administrator of this cluster makes tokens for others: the user that its "
+              "head runs as (" + turn.state.users.self + "). You are " + request.user
+            : ObjectionToUser(message.user);
+    if (!objection.empty()) {
+      turn.Refuse(request, ErrorCode::kInvalid, objection);
+      return;
+    }
+  }
   Forget(turn);
   if (turn.state.tokens.size() >= kTokensMax) {
     turn.Refuse(request, ErrorCode::kTooLarge,
@@ -61,6 +73,7 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
   const std::uint64_t lifetime = message.ttl_s == 0 ? kLifetimeUs : message.ttl_s * kSecondUs;
   TokenMint::Minted minted = turn.mint.Mint(role, turn.wall_us, lifetime, message.single_use);
   minted.record.note = message.note;
+  minted.record.user = message.user.empty() ? request.user : message.user;
   minted.record.created_lived_us = LivedMark(turn);
   wire::TokenCreated reply;
   reply.id = minted.record.id;
@@ -82,6 +95,7 @@ void OnListTokens(Turn& turn, const Request& request) {
     info.single_use = token.single_use;
     info.uses = token.uses;
     info.note = token.note;
+    info.user = turn.state.users.Named(token.user);
     info.created_us = token.created_us;
     list.tokens.push_back(std::move(info));
   }

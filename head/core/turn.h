@@ -28,6 +28,7 @@ struct Request {
   OwnerId owner;
   OwnerId line;   // whose what it makes is for who may act on it (roles.h)
   TokenId token;  // by which that client came; nil: none
+  std::string user;  // whose what it makes is (people/users.h)
   LaunchId launch;
   std::uint64_t epoch = 0;
   std::int32_t rank = -1;

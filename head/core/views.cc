@@ -9,6 +9,8 @@
 #include "head/core/former_lives.h"
 #include "head/core/gang/shape.h"
 #include "head/core/jobs/jobs.h"
+#include "head/core/people/fair_queue.h"
+#include "head/core/people/quotas.h"
 #include "head/core/rank_shares.h"
 #include "head/core/roster.h"
 #include "head/core/wire_convert.h"
@@ -195,6 +197,7 @@ std::string WaitingFor(Turn& turn, const Group& group) {
   const Actor* actor = turn.FindActor(group.spec.actor);
   if (actor != nullptr && WaitsForFormerLife(turn, *actor)) return FormerLifeText(turn, *actor);
   if (WaitsForLaunches(turn, group)) return LaunchesWaitedFor(turn, group);
+  if (std::string quota = QuotaWaitedFor(turn, group); !quota.empty()) return quota;
   if (!group.spec.parent.IsNil() && turn.FindGroup(group.spec.parent) == nullptr)
     return "its launch";
   std::string text = group.spec.shares ? SharesWaitingFor(turn, group) : RoomMissing(turn, group);
@@ -217,11 +220,15 @@ std::string WhyWaiting(Turn& turn, const Group& group) {
   const placement::Request request = RequestOf(turn, group.spec);
   const Scope scope = ScopeFor(turn, group);
   std::string text = placement::Explain(*scope, request).text;
+  const std::string quota = QuotaWaitedFor(turn, group);
+  if (!quota.empty()) text = quota + "\n" + text;
   const std::uint32_t before = parent == nullptr ? QueuePlace(turn, group) : 0;
   if (before > 0) {
     text += "\n  before it in the queue: " + std::to_string(before);
     if (placement::Pack(*scope, request)) text += "; what would do is kept for the first of them";
   }
+  const std::string shares = parent == nullptr ? SharesText(turn, group) : "";
+  if (!shares.empty()) text += "\n  " + shares;
   if (group.spec.group == turn.state.queue.keeper) text += "\n  a place is kept for it";
   if (!group.reason.empty()) text += "\n  last attempt: " + group.reason;
   const std::string holders = parent == nullptr ? "" : HoldersIn(turn, *parent);

@@ -41,6 +41,7 @@ LaunchRow RowOf(Turn& turn, const Launch& launch) {
 }
 
 std::string UserOf(const Launch& launch) {
+  if (!launch.user.empty()) return launch.user;
   for (const std::string_view text : launch.spec.environment.travelled) {
     if (text.starts_with(kJobUser)) return std::string(text.substr(kJobUser.size()));
   }

@@ -29,7 +29,7 @@ struct ActorRow {
 struct LaunchRow {
   wire::LaunchInfo info;
   std::string job;   // the id of the job that it is; empty: it is none
-  std::string user;  // who submitted the job
+  std::string user;  // whose the job is
 };
 struct GroupRow {
   wire::GroupInfo info;

@@ -141,6 +141,7 @@ class HeadProcess {
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
     core.boot_id = os::BootId();
+    core.user = os::UserName();
     if (options_.preemption != "never" && options_.preemption != "restartable") {
       return MakeError(ErrorCode::kInvalid,
                        "--preemption: never or restartable, not " + options_.preemption);

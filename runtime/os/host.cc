@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,6 +95,15 @@ std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+std::string UserName() {
+  std::vector<char> buffer(16 * 1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return found->pw_name;
+  return "uid" + std::to_string(geteuid());
 }
 
 std::uint32_t UsableCpus() {

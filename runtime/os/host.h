@@ -13,6 +13,8 @@ namespace troupe::os {
 /// of one machine are hosts of their own. `<boot id>/mnt:[N]/net:[N]`.
 std::string BootId();
 std::string HostName();
+/// The name of the user that this process runs as; "uid1000" where the system has no name for it.
+std::string UserName();
 /// Processors this process may run on, bounded by a cgroup's CPU quota (rounded up), at least one.
 std::uint32_t UsableCpus();
 

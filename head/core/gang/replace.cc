@@ -111,6 +111,7 @@ void QueueSpares(Turn& turn, const Launch& launch) {
   spare.gpu_type = gang->spec.gpu_type;
   spare.where.labels = gang->spec.where.labels;
   spare.priority = gang->spec.priority;
+  spare.user = launch.user;
   spare.launch = launch.id;
   spare.epoch = launch.epoch;
   spare.submitted_us = turn.wall_us;

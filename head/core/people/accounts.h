@@ -1,0 +1,63 @@
+// What users hold and have held: kept with every event of a group, measured by lived time.
+//
+//   AC-1  The accounts are what a count over all groups gives, after every event.
+//   AC-2  What a user has held in the last 24 hours outlives the head, but for the last five
+//         minutes before it was killed.
+//
+// Pure; view: the cluster.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// Takes a group's part out of its user's account, and at its end puts in what it is then. While
+/// state is replayed nothing is counted: CountAccounts follows.
+class Recount {
+ public:
+  Recount(State& state, const GroupId& group);
+  ~Recount();
+  Recount(const Recount&) = delete;
+  Recount& operator=(const Recount&) = delete;
+
+ private:
+  State& state_;
+  const GroupId group_;
+  std::string user_;
+  Account before_;
+};
+
+/// The accounts by a count over all groups.
+std::map<std::string, Account> AccountsOf(const State& state);
+/// After replay: makes the accounts.
+void CountAccounts(Turn& turn);
+/// At the end of a turn: adds what was held until now to what has been held.
+void SettleUsage(Turn& turn);
+/// With every input: journals what has been held, every five minutes while somebody holds anything.
+void NoteUsage(Turn& turn);
+
+/// Whether a group is a launch that counts among its user's. One that a job has made does not: it
+/// runs because its job runs, which would wait for ever for a cap that it fills itself.
+bool CountsAsLaunch(const State& state, const Group& group);
+/// What of a user's quota a group needs to get a place.
+CapAmounts NeedsOf(const State& state, const Group& group);
+/// What the bundles of a group that is no launch's come to.
+Resources WantedBy(const wire::GroupSubmitted& spec);
+/// The journal's words for what there is of a user.
+wire::QuotaWritten QuotaOf(const std::string& name, const Caps& caps);
+wire::UsageNoted NoteOf(const std::string& name, std::uint64_t hour,
+                        const placement::UsageWindow::Sums& sums);
+/// What all living nodes have.
+const Resources& TotalOf(State& state);
+/// A user's dominant share of the last 24 hours. `ahead_s`: with what they hold now counted for so
+/// long in addition.
+double ShareOf(Turn& turn, const std::string& user, double ahead_s = 0);
+
+void OnGetUsage(Turn& turn, const Request& request, const wire::GetUsage& message);
+/// What GetUsage answers of one user.
+wire::UsageList UsageOf(Turn& turn, const Request& request, const std::string& user);
+
+}  // namespace troupe::head
