@@ -32,6 +32,7 @@ _WHERE = {
     "list": ("_show", "list_"),
     "logs": ("_logs", "logs"),
     "prometheus": ("operation._prometheus", "prometheus"),
+    "quota": ("operation._people", "quota"),
     "ray-jobs": ("operation._ray_jobs", "ray_jobs"),
     "run": ("_run", "run"),
     "run-as": ("_run_as", "run_as"),
@@ -46,6 +47,7 @@ _WHERE = {
     "token": ("_token", "token"),
     "top": ("operation._top", "top"),
     "torchrun": ("_submit", "torchrun"),
+    "usage": ("operation._people", "usage"),
 }
 _SHORT_HELP = {
     "air": "AI Runtime workloads, as for `databricks air`, on this cluster.",
@@ -66,6 +68,7 @@ _SHORT_HELP = {
     "logs": "Print the output of a launch, an actor or a process for tasks; a prefix of its "
     "id will do.",
     "prometheus": "Let Prometheus scrape a cluster.",
+    "quota": "Say how much of the cluster the owner of a token may hold.",
     "ray-jobs": "Let Ray's own client and `ray job` submit to a cluster of Troupe.",
     "run": "Run COMMAND on a cluster made of the nodes that this line is started on.",
     "run-as": "Run SCRIPT with the packages of other launchers meaning Troupe: serverless_gpu, "
@@ -81,6 +84,7 @@ _SHORT_HELP = {
     "token": "Create, list and revoke join tokens.",
     "top": "Show how much of each node is held, and by which launches and actors, until Ctrl-C.",
     "torchrun": "Run what torchrun would, by the same line.",
+    "usage": "Show who holds what of the cluster, and how much they held in the last 24 hours.",
 }
 """First sentences of the commands' help: `troupe --help` loads none of the commands for them."""
 _RUN_PROGRAMS = ("run", "run-as", "run-as-ray", "submit", "torchrun")

@@ -4,7 +4,6 @@ terminal."""
 from __future__ import annotations
 
 import datetime
-import getpass
 from typing import Any
 
 import click
@@ -77,10 +76,11 @@ def list_(
     """List this user's jobs, the latest first."""
     with _job_follow.open_session(address, token_file, cluster) as session:
         found = [_jobs.describe(each) for each in _jobs.infos(session)]
+        asker = session.request("GetUsage", {"mine": True})[1]["asker"]
     found = [
         each
         for each in found
-        if (everybody or each["user"] == getpass.getuser())
+        if (everybody or each["user"] == asker)
         and (not states or each["state"] in states)
         and all(term.accepts(each["metadata"]) for term in selector)
     ][:limit]

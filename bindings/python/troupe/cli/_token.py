@@ -40,19 +40,33 @@ def token() -> None:
 @click.option("--ttl", default="24h", show_default=True, help="How long it is good: 30m, 24h, 7d.")
 @click.option("--single-use", is_flag=True, help="Good for one join.")
 @click.option("--note", default="", help="Shown by `token list`.")
+@click.option(
+    "--owner",
+    default="",
+    metavar="NAME",
+    help="The person that it is for: what they start by it is theirs, in `usage` and for `quota`. "
+    " [default: who asks]",
+)
 @_common.cluster_options
 def create(
     role: str,
     ttl: str,
     single_use: bool,
     note: str,
+    owner: str,
     address: str | None,
     token_file: str | None,
     cluster: str | None,
     as_json: bool,
 ) -> None:
     """Print a new token, alone on stdout: troupe token create > token"""
-    fields = {"role": role, "ttl_s": _seconds(ttl), "single_use": single_use, "note": note}
+    fields = {
+        "role": role,
+        "ttl_s": _seconds(ttl),
+        "single_use": single_use,
+        "note": note,
+        "user": owner,
+    }
     _keep_private()
     with _common.session(address, token_file, cluster) as session:
         made = session.request("CreateToken", fields)[1]
@@ -94,6 +108,7 @@ def list_(address: str | None, token_file: str | None, cluster: str | None, as_j
             "uses": each["uses"],
             "single_use": each["single_use"],
             "note": each["note"],
+            "owner": each["user"],
             "state": _state(each, now),
         }
         for each in tokens
@@ -104,11 +119,12 @@ def list_(address: str | None, token_file: str | None, cluster: str | None, as_j
     from troupe.cli import _tables
 
     _tables.show(
-        ["ID", "ROLE", "STATE", "EXPIRES", "USES", "NOTE"],
+        ["ID", "ROLE", "OWNER", "STATE", "EXPIRES", "USES", "NOTE"],
         [
             [
                 row["id"],
                 row["role"],
+                row["owner"],
                 row["state"],
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(row["expires"])),
                 str(row["uses"]),

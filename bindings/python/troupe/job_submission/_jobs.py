@@ -115,7 +115,7 @@ def start(request: JobRequest, session: Any) -> LaunchHandle:
         settings["TROUPE_JOB_TOKEN_ID"] = token["id"]
     try:
         handle = _program.start(
-            _line(request, token["token"] if token else ""),
+            _line(request, token["token"] if token else "", bool(session.token_file)),
             _options(request, token["id"] if token else ""),
             session,
             settings=settings,
@@ -155,7 +155,7 @@ def _give_back(session: Any, token: Mapping[str, Any] | None) -> None:
             session.request("RevokeToken", {"id": token["id"]})
 
 
-def _line(request: JobRequest, token: str) -> _program.Line:
+def _line(request: JobRequest, token: str, is_by_token: bool) -> _program.Line:
     job_env = {
         name: value
         for name, value in request.runtime_env.items()
@@ -172,7 +172,7 @@ def _line(request: JobRequest, token: str) -> _program.Line:
         request.command[0],
         request.command[1:],
         1,
-        {"setup": JobStart(request.id, token, job_env)},
+        {"setup": JobStart(request.id, token, job_env, is_by_token)},
         per_rank=asked,
     )
 
@@ -266,7 +266,7 @@ def describe(info: Mapping[str, Any]) -> dict[str, Any]:
         "id": id_of(info),
         "launch": info["launch"],
         "name": info["name"],
-        "user": about.get("user", ""),
+        "user": info["user"] or about.get("user", ""),
         "command": travelled.whole(about, "command"),
         "state": str(state),
         "stopping": info["state"] == "stopping",

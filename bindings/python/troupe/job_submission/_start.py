@@ -63,6 +63,9 @@ class JobStart:
     job: str
     token: str = field(repr=False, default="")
     runtime_env: Mapping[str, Any] = field(default_factory=dict)
+    is_by_token: bool = False
+    """Whether the job's processes show the token even on the head's host, where the head's socket
+    would make them the head's own user: whoever submitted it came by a token, too."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.job_start, (_pickled.fields_of(self),)
@@ -74,6 +77,9 @@ class JobStart:
         ray = _ray_command() if stand_ins.RAY in stand_ins.passed_on() else []
         own = {*variables.carried, *(self.runtime_env.get("env_vars") or {})}
         gone = [*_OF_RANKS, *(name for name in _BY_THE_WORKER if name not in own)]
+        address = os.environ.get("TROUPE_ADDRESS", "")
+        if self.is_by_token and address.startswith("unix:"):
+            address = session.request("GetStatus", {})[1]["address"]
 
         def begin() -> Sequence[str]:
             for name in gone:
@@ -85,6 +91,7 @@ class JobStart:
                 os.environ[_job.RUNTIME_ENV] = json.dumps(dict(self.runtime_env))
             if self.token:
                 os.environ["TROUPE_TOKEN_FILE"] = _in_memory(self.token)
+                os.environ["TROUPE_ADDRESS"] = address
             os.environ["PATH"] = os.pathsep.join([*ray, *filter(None, [os.environ.get("PATH")])])
             os.dup2(2, 1)
             return ()
