@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <variant>
 
+#include "head/core/jobs/job_terms.h"
 #include "head/core/views.h"
 
 namespace troupe::sim {
@@ -313,6 +314,7 @@ void Checker::OnState(const head::State& state) {
              "P1: what is inside a reservation, its ranks' shares included, is more than it");
     }
   }
+  CheckAfter(state);
   std::map<std::pair<NodeId, std::uint32_t>, GroupId> gpus;
   for (const auto& [id, group] : state.groups) {
     if (group.state != wire::GroupState::kCreated || !group.spec.parent.IsNil()) continue;
@@ -328,6 +330,36 @@ void Checker::OnState(const head::State& state) {
       }
     }
   }
+}
+
+void Checker::CheckAfter(const head::State& state) {
+  for (const auto& [id, launch] : state.launches) {
+    if (launch.job.after.empty()) continue;
+    for (const LaunchId& before : launch.job.after) {
+      const auto other = state.launches.find(before);
+      if (other == state.launches.end()) continue;
+      const bool ended = !other->second.open();
+      const bool succeeded = ended && other->second.marker->outcome == wire::Outcome::kSucceeded;
+      Expect(!launch.open() || !ended || succeeded,
+             "JB-2: a launch is open whose predecessor has not succeeded");
+      if (succeeded) continue;
+      const auto group = state.groups.find(launch.group);
+      Expect(launch.epoch == 0 && (group == state.groups.end() || group->second.places.empty()),
+             "JB-1: a launch has a place before its predecessor has succeeded");
+    }
+  }
+}
+
+std::uint64_t Checker::followed() const {
+  std::uint64_t count = 0;
+  for (const auto& [id, marker] : markers_) {
+    const auto spec = specs_.find(id);
+    if (marker.outcome != wire::Outcome::kSucceeded || spec == specs_.end()) continue;
+    for (const wire::EnvVar& each : spec->second.environment.env) {
+      if (each.name == head::kJobAfter) ++count;
+    }
+  }
+  return count;
 }
 
 void Checker::CheckValues(const head::State& state) {

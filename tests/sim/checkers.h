@@ -1,5 +1,5 @@
-// What must hold at every moment of a run (S1-S9, P1, P2, P7, P8, A1, A2, AN-4) and at its end (L1,
-// P4).
+// What must hold at every moment of a run (S1-S9, P1, P2, P7, P8, A1, A2, AN-4, JB-1, JB-2) and at
+// its end (L1, P4).
 //
 // P8: a launch over so many nodes is on that many, as evenly as can be.
 //
@@ -94,6 +94,8 @@ class Checker {
   std::uint64_t markers() const { return markers_.size(); }
   std::uint64_t preemptions() const;
   const std::map<LaunchId, wire::Marker>& all_markers() const { return markers_; }
+  /// Launches that have succeeded after others.
+  std::uint64_t followed() const;
 
  private:
   const SimLoop& loop_;
@@ -109,6 +111,8 @@ class Checker {
   std::map<LaunchId, std::uint64_t> failed_;       // last one of which a rank failed
   std::map<RequestId, std::uint64_t> completing_;  // a driver's Complete -> its epoch
   using EpochKey = std::pair<LaunchId, std::uint64_t>;
+  /// JB-1 and JB-2
+  void CheckAfter(const head::State& state);
   void OnFinished(const wire::RankDone& done);
   void OnReplaced(const wire::RankReplaced& replaced);
   void OnReformed(const wire::GroupReformed& formed);

@@ -1,14 +1,41 @@
 #include "tests/sim/client_host.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "head/core/jobs/job_terms.h"
+
 namespace troupe::sim {
+namespace {
+
+constexpr std::uint64_t kAfterEvery = 4;  // one in so many launches starts after another one
+
+bool StartsAfterAnother(const wire::LaunchSpec& spec) {
+  return std::any_of(spec.environment.env.begin(), spec.environment.env.end(),
+                     [](const wire::EnvVar& each) { return each.name == head::kJobAfter; });
+}
+
+}  // namespace
 
 void ClientHost::Submit(wire::LaunchSpec spec) {
   if (ended_) return;
   const RequestId request = RequestId::Random(random_);
+  if (request.hi % kAfterEvery == 0) StartAfterAnother(request, &spec);
   open_[request].spec = std::move(spec);
   Ask(request);
+}
+
+void ClientHost::StartAfterAnother(const RequestId& request, wire::LaunchSpec* spec) const {
+  std::vector<LaunchId> known;
+  for (const auto& [launch, outcome] : outcomes_) known.push_back(launch);
+  for (const auto& [asked, wanted] : open_) {
+    if (!wanted.launch.IsNil()) known.push_back(wanted.launch);
+  }
+  if (known.empty()) return;
+  wire::EnvVar after;
+  after.name = head::kJobAfter;
+  after.value = known[request.lo % known.size()].Hex();
+  spec->environment.env.push_back(std::move(after));
 }
 
 void ClientHost::Write() {
@@ -247,6 +274,10 @@ void ClientHost::OnMessage(const wire::Message& message) {
       loop_.In(Ms(500), "ask again", [this, request] {
         if (!ended_ && open_.count(request) > 0) Ask(request);
       });
+      return;
+    }
+    if (code == ErrorCode::kInvalid && StartsAfterAnother(wanted->second.spec)) {
+      open_.erase(wanted);  // what it was to start after has ended otherwise than well
       return;
     }
     checker_.Fail("a client was refused: " + error->text);

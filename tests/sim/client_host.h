@@ -67,6 +67,8 @@ class ClientHost {
     wire::ActorInfo told;  // the latest word
   };
   void Dial();
+  /// Lets the launch start after one that this caller has submitted, if there is one.
+  void StartAfterAnother(const RequestId& request, wire::LaunchSpec* spec) const;
   void AskActor(const ActorId& actor);
   /// False: it is no word of an actor of its own.
   bool OnActor(const wire::Message& message);

@@ -393,6 +393,7 @@ class Run {
     result.replaced = checker_.replaced();
     result.moved = checker_.moved();
     result.hung = checker_.hung();
+    result.followed = checker_.followed();
     for (const auto& [id, marker] : checker_.all_markers()) {
       result.succeeded += marker.outcome == wire::Outcome::kSucceeded ? 1 : 0;
     }

@@ -25,6 +25,7 @@ struct RunResult {
   std::uint64_t replaced = 0;     // processes in the places of ranks that died
   std::uint64_t moved = 0;        // to another node
   std::uint64_t hung = 0;         // ranks that were ended since others waited for them
+  std::uint64_t followed = 0;     // launches that succeeded after others
   std::uint64_t cut_starts = 0;   // actors that were being started again when the head crashed
   std::string plan;
   std::string failure;  // empty: all held

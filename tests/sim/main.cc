@@ -39,20 +39,22 @@ void Add(troupe::sim::RunResult* sum, const troupe::sim::RunResult& result, unsi
   sum->replaced += result.replaced;
   sum->moved += result.moved;
   sum->hung += result.hung;
+  sum->followed += result.followed;
 }
 
 void PrintSum(const troupe::sim::RunResult& sum, std::uint64_t seeds, double seconds) {
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::printf(
-      "%llu seeds, %llu events, %llu launches ended (%llu succeeded, %llu of them without some "
-      "rank), %llu groups formed after a death, %llu ranks replaced (%llu on other nodes), %llu "
-      "hung, "
+      "%llu seeds, %llu events, %llu launches ended (%llu succeeded, %llu of them without "
+      "some rank, %llu after others), %llu groups formed after a death, %llu ranks replaced (%llu "
+      "on other nodes), %llu hung, "
       "%llu preemptions, %llu lives of actors, %llu under the name of another one before, %llu "
       "starts "
       "cut by the head's end, %.2f s, %.0f events/s\n",
       number(seeds), number(sum.events), number(sum.markers), number(sum.succeeded),
-      number(sum.outlived), number(sum.reforms), number(sum.replaced), number(sum.moved),
-      number(sum.hung), number(sum.preemptions), number(sum.lives), number(sum.successions),
+      number(sum.outlived), number(sum.followed), number(sum.reforms), number(sum.replaced),
+      number(sum.moved), number(sum.hung), number(sum.preemptions), number(sum.lives),
+      number(sum.successions),
       number(sum.cut_starts), seconds,
       static_cast<double>(sum.events) / seconds);
 }
