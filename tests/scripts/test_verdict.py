@@ -203,7 +203,7 @@ def test_a_suite_with_an_environment_of_its_own_is_run_by_its_interpreter_both_t
         python.chmod(0o700)
     for suite, python in (
         ("pytest", ".venv/bin/python"),
-        ("pytest-release-ci", ".venv/bin/python"),
+        ("pytest-release", ".venv/bin/python"),
         ("pytest-dev.frameworks", ".venv-frameworks/bin/python"),
     ):
         first = subprocess.run(

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace troupe::head {
 namespace {
 
@@ -14,9 +16,9 @@ StatusOr<std::vector<LaunchId>> ParseAfter(std::string_view text) {
     const std::size_t comma = text.find(',');
     const std::optional<LaunchId> id = LaunchId::FromHex(text.substr(0, comma));
     if (!id || after.size() == kJobAfterMax) {
-      return MakeError(ErrorCode::kInvalid, std::string(kJobAfter) + " takes at most " +
-                                                std::to_string(kJobAfterMax) +
-                                                " ids of launches, separated by commas");
+      return MakeError(ErrorCode::kInvalid,
+                       absl::StrCat(kJobAfter, " takes at most ", kJobAfterMax,
+                                    " ids of launches, separated by commas"));
     }
     after.push_back(*id);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
@@ -35,7 +37,7 @@ StatusOr<JobTerms> ParseJobTerms(const wire::LaunchSpec& spec) {
       terms.after = *std::move(after);
     } else if (each.name == kJobTokenId) {
       const std::optional<TokenId> token = TokenId::FromHex(each.value);
-      if (!token) return MakeError(ErrorCode::kInvalid, std::string(kJobTokenId) + " takes an id");
+      if (!token) return MakeError(ErrorCode::kInvalid, absl::StrCat(kJobTokenId, " takes an id"));
       terms.token = *token;
     }
   }
