@@ -1,8 +1,8 @@
-# Precompiled headers of the inner loop's build. Nearly every file reads abseil's StatusOr and StrCat
-# and half of the standard library by way of them: two of three seconds of a small file. Their texts
-# are read once here, for the libraries and for the tests (which are compiled for executables, and
-# read GoogleTest too). Headers of the project are not among them: a change would compile everything.
-# Whether a header includes what it needs is what the lint headers_alone asks (tests/lint).
+# Precompiled headers of the inner loop's build. Nearly every file reads abseil's StatusOr and
+# StrCat, and half of the standard library by way of them: two of three seconds of a small file.
+# Their texts are read once here, for the libraries and for the tests (which are compiled for
+# executables, and read GoogleTest too). Headers of the project are not among them: a change would
+# compile everything. Whether a header includes what it needs is asked by the lint headers_alone.
 option(TROUPE_PRECOMPILE "Precompile the headers of the standard library and abseil (g++)" OFF)
 set(troupe_precompiled_headers <algorithm> <array> <chrono> <cstdint> <deque> <functional> <map>
   <memory> <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant>

@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -56,10 +56,10 @@ kept.append(troupe.remote(num_gpus=2)(Learner).options(name="learner").remote())
 
 @distributed(processes=24, cpus_per_rank=0.5, remote=True, name="pretrain")
 def train():
-    import os
+    import os, threading
     for step in range(100000):
         print(f"rank {os.environ['RANK']} step {step} loss {2.5 / (step + 1):.4f}", flush=True)
-        time.sleep(2)
+        threading.Event().wait(2)
 
 train.submit().wait_end()
 """
@@ -82,7 +82,7 @@ def work(home: Any, folder: str) -> list[subprocess.Popen]:
     for name, gpus in (("large", "4"), ("larger", "4"), ("small", "3")):
         home.run(*submit, name, "--id", name, "--gpus", gpus, "--cpus", "5", "--", "sleep", "600")
     home.run(*submit, "after it", "--id", "report", "--after", "train", "--", "true")
-    time.sleep(15)  # so that there is something to be seen
+    threading.Event().wait(15)  # so that there is something to be seen
     return [program]
 
 

@@ -16,6 +16,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -48,7 +49,7 @@ def cluster(args: argparse.Namespace, home: Any) -> Iterator[str]:
         cls = troupe.remote(num_cpus=0)(Measured)
         handles = [cls.remote() for _ in range(args.actors)]
         while len(troupe.state.list_actors()) < args.actors:
-            time.sleep(0.5)
+            threading.Event().wait(0.5)
         yield str(started["address"])
         del handles
     finally:
@@ -59,7 +60,7 @@ def cluster(args: argparse.Namespace, home: Any) -> Iterator[str]:
 
 def seconds_of(page: Any, path: str) -> float:
     """Time of a request whose lists are asked for anew."""
-    time.sleep(1.1)  # a list is kept for a second
+    threading.Event().wait(1.1)  # a list is kept for a second
     began = time.perf_counter()
     answer = page.get(path)
     assert answer.status == 200, answer.text
