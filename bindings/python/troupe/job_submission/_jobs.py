@@ -33,6 +33,7 @@ SCOPE = "jobs"
 """Of values at the head: by the id of a launch, that its job was deleted; by `id/JOB`, the launch
 of the latest deleted job with that id."""
 _TOKEN_S = 10 * 365 * 24 * 3600  # it ends with the job
+_TOKEN_TRIES = 3
 
 
 class JobState(enum.StrEnum):
@@ -142,11 +143,12 @@ def _token(session: Any, job: str) -> dict[str, Any] | None:
     this process, which has no other hosts."""
     if session.embedded is not None:
         return None
-    return dict(
-        session.request("CreateToken", {"role": "client", "ttl_s": _TOKEN_S, "note": f"job {job}"})[
-            1
-        ]
-    )
+    asked = {"role": "client", "ttl_s": _TOKEN_S, "note": f"job {job}"}
+    for _ in range(_TOKEN_TRIES - 1):
+        # The head was lost under the request: a token that nobody has been told only takes room.
+        with contextlib.suppress(exceptions.UnknownOutcomeError):
+            return dict(session.request("CreateToken", asked)[1])
+    return dict(session.request("CreateToken", asked)[1])
 
 
 def _give_back(session: Any, token: Mapping[str, Any] | None) -> None:
