@@ -89,8 +89,9 @@ def dashboard(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Serve a page that shows the cluster, until Ctrl-C: nodes, launches, jobs, actors, the queue,
-    sweeps, logs and events.
+    """Serve a page that shows the cluster, for a browser on this host.
+
+    It has nodes, launches, jobs, actors, the queue, sweeps, logs and events, until Ctrl-C.
 
     Prints an address that works once, in one browser, for one minute; Enter prints another one. The
     page asks the head as an observer. The browser talks to this command alone.
