@@ -114,17 +114,17 @@ def documented(*kinds: type, first: str) -> Callable[[_Function], _Function]:
     """
 
     def decorate(function: _Function) -> _Function:
-        types = types_of(*kinds)
+        table, types = table_of(*kinds), types_of(*kinds)
         parameters = [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=types[name]
             )
-            for name, each in table_of(*kinds).items()
+            for name, each in table.items()
         ]
         one = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
         function.__signature__ = inspect.Signature([one, *parameters])  # type: ignore[attr-defined]
         text = inspect.cleandoc(function.__doc__ or "")
-        function.__doc__ = f"{text}\n\n{arguments_text(table_of(*kinds))}"
+        function.__doc__ = f"{text}\n\n{arguments_text(table)}"
         return function
 
     return decorate

@@ -206,7 +206,7 @@ def _flag(name: str, kind: Any, about: option.Option) -> Callable[..., Any]:
         type=click.Choice(choices) if choices else numbers.get(_first_type(kind), click.STRING),
         metavar=None if choices else about.flag,
         callback=_checked_as(name, about),
-        help=f"{help_text}.  [default: {about.unsaid or f'{about.default}'}]",
+        help=f"{help_text}.  [default: {about.unsaid or about.default}]",
     )
 
 

@@ -27,11 +27,8 @@ _OF_ONE_LAUNCH = " ".join(f"{name}=" for name in OF_ONE_LAUNCH)
 
 def _of_one_launch(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options among `given` that are one launch's, not the function's, checked."""
-    return {
-        name: each.check(name, given[name])
-        for name, each in _launches.OF_ONE_LAUNCH.items()
-        if name in given
-    }
+    asked = {name: each for name, each in _launches.OF_ONE_LAUNCH.items() if name in given}
+    return _option.held(asked, given)
 
 
 def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
