@@ -1,4 +1,4 @@
-"""Who may ask the page for what: names, origins, a login that works once, sessions, limits.
+"""Access to the page: names, origins, a login that works once, sessions, limits.
 
 Every request passes `Access` before any handler. What is not allowed here is refused.
 """

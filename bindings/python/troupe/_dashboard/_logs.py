@@ -17,7 +17,7 @@ TAIL_BYTES = 128 << 10
 LINES_MAX = 500
 LINE_CHARS_MAX = 4000
 RANKS_MAX = 32
-"""Of a launch's ranks so many are shown at once; one of the others is shown alone."""
+"""Ranks of a launch that are shown at once; one of the others is shown alone."""
 _PROBES_MAX = 64
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HOME = "/dashboard"
 _PATHS = (HOME, "/api/", "/static/", "/csv/")
-# It sets its styles from its script, and draws pictures that it has made itself.
+# optuna-dashboard sets its styles from its script, and draws pictures that it has made itself.
 _POLICY = (
     CONTENT_POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
         "img-src 'self'", "img-src 'self' data: blob:"

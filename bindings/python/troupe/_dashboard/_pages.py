@@ -37,7 +37,7 @@ LIVE = "/live"
 
 @dataclass(frozen=True)
 class Page:
-    """One kind of page: `path` as starlette's router has it."""
+    """A kind of page, with `path` as starlette's router has it."""
 
     path: str
     template: str

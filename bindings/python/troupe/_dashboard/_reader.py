@@ -1,4 +1,4 @@
-"""What the pages show, read from the head: lists, each kept for a moment, and the session that they
+"""Reads from the head what the pages show: lists, each kept for a moment, and the session that they
 come by."""
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from troupe.tune._run import looking
 SWEEPS_MAX = 100
 KEPT_MAX = 32
 LINES_MAX = 500
-"""Of so many trials, the best ones and the latest, a picture is made."""
+"""Trials of which a picture is made: the best ones and the latest."""
 
 
 class SweepReader:

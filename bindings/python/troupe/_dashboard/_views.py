@@ -1,4 +1,4 @@
-"""What each page shows: from lists to the values of its template. Pure but for what the reader
+"""Makes of lists what each page shows: the values of its template. Pure but for what the reader
 asks."""
 
 from __future__ import annotations
