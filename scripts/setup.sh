@@ -12,16 +12,20 @@ SYSTEM_PACKAGES=(g++ clang-19 cmake ninja-build ccache mold git pkg-config pytho
   "$boost" libssl-dev capnproto libcapnp-dev libabsl-dev libsqlite3-dev libhwloc-dev
   libgtest-dev libgmock-dev librapidcheck-dev)
 
+TEST_EXTRAS=examples,test,notebook,data,dashboard,browser # what all tests need of pyproject.toml's
+
 step() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 setup_system() {
   local missing=() package
   for package in "${SYSTEM_PACKAGES[@]}" "$@"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' ||
+      missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
-  command -v apt-get >/dev/null || fail "these packages are missing and this is no Debian system: ${missing[*]}"
+  command -v apt-get >/dev/null ||
+    fail "these packages are missing and this is no Debian system: ${missing[*]}"
   local sudo=""
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || fail "installing ${missing[*]} needs root: run as root or install sudo"
@@ -103,13 +107,18 @@ pytest_on() {
     "$venv/bin/python" -m pytest -o junit_family=xunit1 "${xml[@]}" "$@"
 }
 
-# build_preset dev [targets...]: configures and builds, compiler output kept to what matters.
+# build_preset dev [targets...]: configures and builds, compiler output kept to what matters. With
+# TROUPE_TOGETHER set eight files are compiled as one, for a build that is made once.
 build_preset() {
   local preset=$1; shift
   local python=$PWD/.venv/bin/python; [ -x "$python" ] || python=/usr/bin/python3
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # checkouts beside each other share the cache
+  export CCACHE_DEPEND=1  # a file that is not in the cache is not preprocessed once more for it
+  local together=(); [ -z "${TROUPE_TOGETHER:-}" ] ||
+    together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
   step "building ($preset)"
-  cmake --preset "$preset" -DPython_EXECUTABLE="$python" >"build-$preset.log" 2>&1 ||
+  cmake --preset "$preset" -DPython_EXECUTABLE="$python" "${together[@]}" \
+    >"build-$preset.log" 2>&1 ||
     { tail -30 "build-$preset.log" >&2; fail "cmake could not configure (log: build-$preset.log)"; }
   local targets=(); [ $# -gt 0 ] && targets=(--target "$@")
   cmake --build "build/$preset" "${targets[@]}" >>"build-$preset.log" 2>&1 ||

@@ -1,7 +1,6 @@
-"""Method: a wheel is built as `pip wheel .` does, with the compiler and flags of the development
-    build so that the compiler cache has its objects, and installed into a fresh environment; its
+"""Method: a wheel is built as `pip wheel .` does, and installed into a fresh environment; its
     programs, its extension and its console script are used there, from a folder that has no source
-    tree.
+    tree. The compiler cache has its objects once the preset `release` was built.
 
 The environment sees the dependencies of the one that runs the tests, so that nothing is downloaded.
 """
@@ -42,7 +41,12 @@ print(ranks.distributed())
 def pip_wheel(folder: Path, build: Path, compilers: dict[str, str], *settings: str) -> None:
     """Makes a wheel of this source tree in `folder`, with CC and CXX as in `compilers`."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CC", "CXX")}
-    environment |= {**compilers, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    environment |= {
+        **compilers,
+        "CCACHE_BASEDIR": str(ROOT),
+        "CCACHE_DEPEND": "1",
+        "CCACHE_NOHASHDIR": "1",
+    }
     command = [
         sys.executable,
         "-m",
@@ -68,9 +72,7 @@ def pip_wheel(folder: Path, build: Path, compilers: dict[str, str], *settings: s
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel of this source tree."""
     folder = tmp_path_factory.mktemp("wheel")
-    pip_wheel(
-        folder, ROOT / "build" / "dev-wheel", {"CC": "gcc", "CXX": "g++"}, "cmake.build-type=Dev"
-    )
+    pip_wheel(folder, ROOT / "build" / "wheel", {})
     (made,) = folder.glob("*.whl")
     return made
 
