@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 import troupe
-from troupe import _native as native, launch
+from troupe import _native as native, launch, tune
 from troupe._actors import method_options, options as actor_options
 from troupe._tasks import options as task_options
 from troupe._tasks.options import check, placing
@@ -254,12 +254,33 @@ def test_each_option_of_a_message_has_its_field_and_reaches_it() -> None:
         ({"exit_grace": -1}, "exit_grace must be 0 to 86400 seconds, not -1"),
         ({"processes": 0}, "processes must be a whole number of at least 1, not 0"),
         ({"gpus": 1}, "takes exactly one of gpus= and processes=, both given"),
-        ({"proceses": 3}, "has no proceses=: it takes gpus, processes"),
+        ({"proceses": 3}, "@distributed has no proceses=: did you mean 'processes'?"),
         ({"gpu_type": "A10"}, "gpu_type= goes with gpus="),
         ({"inherit_env": "A"}, "inherit_env must be a list of names, not a text"),
-        ({"api": "ray"}, "@distributed has no api=: "),
+        ({"api": "ray"}, "@distributed has no api=; it has backend, cpus_per_rank"),
     ],
 )
 def test_a_wrong_option_of_a_launch_is_said(given: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(words)):
         launch.distributed(**{"processes": 2, **given})
+
+
+@pytest.mark.parametrize(
+    "given_to, words",
+    [
+        (lambda: launch.distributed(proceses=2), "@distributed has no proceses=: did you mean"),
+        (lambda: launch.distributed(processes=2)(plain).options(time_out=1), "'timeout'?"),
+        (lambda: tune.sweep(trails=2), "@sweep has no trails=: did you mean 'trials'?"),
+        (
+            lambda: troupe.remote(num_cpu=1)(plain),
+            "a task has no num_cpu=: did you mean 'num_cpus'",
+        ),
+        (lambda: troupe.remote(max_restart=1)(Plain), "an actor has no max_restart=: did you mean"),
+        (lambda: troupe.method(num_return=2), "a method has no num_return=: did you mean"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_by_every_noun(
+    given_to: Callable[[], Any], words: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        given_to()

@@ -229,7 +229,7 @@ def test_an_unknown_type_is_refused_with_what_there_is(idle_gpus: Home) -> None:
         (
             (),
             {"gpus": 1, "timeout": 5},
-            r"has no timeout=: it takes gpus, gpu_type, remote(, api)?; .* f.options\(timeout=",
+            r"has no timeout=: @\w+ takes gpus, gpu_type, remote(, api)?; .* f.options\(timeout=",
         ),
         ((), {}, r"needs the number of GPUs: @(distributed|ray_launch)\(gpus=8\)"),
         ((len,), {}, "needs the number of GPUs"),

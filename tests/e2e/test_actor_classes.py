@@ -171,7 +171,7 @@ def test_the_other_way_to_write_a_call(idle: Home) -> None:
         )
         == 5
     )
-    with pytest.raises(ValueError, match="no option of a method"):
+    with pytest.raises(ValueError, match="a method has no nothing="):
         worker.add._remote((1, 4), nothing=1)
 
     @troupe.remote

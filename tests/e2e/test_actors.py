@@ -245,7 +245,7 @@ def test_threads_and_coroutines(idle: Home) -> None:
 def test_misuse_of_classes_and_options(idle: Home) -> None:
     with pytest.raises(TypeError, match="remote"):
         Counter()
-    with pytest.raises(ValueError, match="no option"):
+    with pytest.raises(ValueError, match="an actor has no nonsense="):
         Counter.options(nonsense=1)
     with pytest.raises(ValueError, match="lifetime"):
         Counter.options(lifetime="forever")

@@ -118,7 +118,7 @@ def test_options_change_what_they_name_and_nothing_else(idle: Home) -> None:
     ] == [(3, 1), (3, 2)]
     with pytest.raises(
         TypeError,
-        match=r"options\(\) has no num_gpus=; it takes detach= idempotency_key= and what @distributed does: gpus, processes",
+        match=r"options\(\) has no num_gpus=: gpus=N is the number of ranks",
     ):
         look.options(num_gpus=1)
     with pytest.raises(ValueError, match="timeout must be more than 0"):

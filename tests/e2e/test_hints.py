@@ -26,7 +26,7 @@ from troupe.launch import distributed, ray_launch
         ((), {"num_gpus": 2}, r"has no num_gpus=: gpus=N is the number of ranks"),
         ((), {"num_workers": 2}, r"has no num_workers=: gpus=N .* or processes=N"),
         ((), {"processes": 1, "detach": True}, r"has no detach=: options\(detach=True\)"),
-        ((), {"colour": 1}, r"has no colour=: it takes gpus, processes"),
+        ((), {"colour": 1}, r"has no colour=; it has .*gpus.*, processes"),
         ((len,), {}, r"neither given: @(distributed|ray_launch)\(processes=4\)"),
     ],
 )

@@ -273,7 +273,7 @@ def test_environment_and_place(idle: Home) -> None:
 def test_misuse(idle: Home) -> None:
     with pytest.raises(TypeError, match="remote"):
         pid()
-    with pytest.raises(ValueError, match="no option of a task"):
+    with pytest.raises(ValueError, match="a task has no nonsense="):
         pid.options(nonsense=1)
     with pytest.raises(TypeError, match="argument"):
         troupe.get(pid.remote(1), timeout=WAIT_S)

@@ -1,9 +1,12 @@
-"""Checks of options that several things have: grace periods, modules imported ahead, idempotency
-keys. Pure."""
+"""Checks of options that several things have: their names, grace periods, modules imported ahead,
+idempotency keys. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+_NONE_MEANT: Mapping[str, str] = MappingProxyType({})
 
 EXIT_GRACE_S = 60.0
 """How long a rank's or an actor's end may take, where nobody says so."""
@@ -55,3 +58,39 @@ def check_idempotency_key(key: object) -> str:
             "printable ASCII characters without spaces"
         )
     return key
+
+
+def or_nearest(name: object, names: Iterable[object]) -> str:
+    """Return `: did you mean 'inputs'?` for the nearest of `names`, in any case, or all of them: `;
+    it has code, inputs`."""
+    import difflib  # not for ranks, which load this module too
+
+    by_lower = {each.lower(): each for each in names if isinstance(each, str)}
+    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    if near:
+        return f": did you mean {by_lower[near[0]]!r}?"
+    return f"; it has {', '.join(sorted(by_lower.values()))}" if by_lower else ": it has none"
+
+
+def refuse_unknown(
+    called: str,
+    given: Iterable[str],
+    known: Iterable[str],
+    *,
+    meant: Mapping[str, str] = _NONE_MEANT,
+    error: type[Exception] = TypeError,
+) -> None:
+    """Raise an error for the first option that has an unknown name, with what may be meant by it.
+
+    Args:
+        called: what the options were given to, such as `@distributed`.
+        given: names of the options.
+        known: names of the options that there are.
+        meant: what to write instead, by names that other libraries use.
+        error: the class of the error.
+    """
+    known = tuple(known)
+    for name in given:
+        if name not in known:
+            hint = f": {meant[name]}" if name in meant else or_nearest(name, known)
+            raise error(f"{called} has no {name}={hint}")

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _pickled, _words
+from troupe import _checks, _pickled, _words
 from troupe._actors import parameters as _parameters
 from troupe._actors.parameters import Parameters
 
@@ -93,6 +93,7 @@ class MethodOptions:
 
 def check(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `@method` or `.options` by the names of MethodOptions."""
+    _checks.refuse_unknown("a method", given, option_names(), error=ValueError)
     checked: dict[str, Any] = {}
     for name, value in given.items():
         if name in _CHECKS:
@@ -103,8 +104,6 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
                 raise ValueError(
                     f"the method option {name}={value!r} is not supported by this version"
                 )
-        elif name not in _ACCEPTED:
-            raise ValueError(f"{name!r} is no option of a method; there are: {', '.join(_CHECKS)}")
     if "num_returns" in given:
         checked["gathered"] = given["num_returns"] == DYNAMIC
     return checked

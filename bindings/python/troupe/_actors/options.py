@@ -54,11 +54,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError or TypeError naming the one that is unknown or can never be right.
     """
-    for name in options:
-        if name not in _KNOWN | _IGNORED:
-            raise ValueError(
-                f"{name!r} is no option of an actor; there are: {', '.join(sorted(_KNOWN))}"
-            )
+    _checks.refuse_unknown("an actor", options, _KNOWN | _IGNORED, error=ValueError)
     lifetime = options.get("lifetime")
     if lifetime not in (None, "detached", "non_detached"):
         raise ValueError(f"lifetime must be None, 'detached' or 'non_detached', not {lifetime!r}")

@@ -10,17 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-
-def or_nearest(name: object, names: Iterable[object]) -> str:
-    """Return `: did you mean 'inputs'?` for the nearest of `names`, in any case, or all of them: `;
-    it has code, inputs`."""
-    import difflib  # not for ranks, which load this module too
-
-    by_lower = {each.lower(): each for each in names if isinstance(each, str)}
-    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
-    if near:
-        return f": did you mean {by_lower[near[0]]!r}?"
-    return f"; it has {', '.join(sorted(by_lower.values()))}" if by_lower else ": it has none"
+from troupe._checks import or_nearest as or_nearest
 
 
 def known(what: str, name: str, names: Iterable[str]) -> None:

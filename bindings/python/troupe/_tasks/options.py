@@ -73,13 +73,9 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
 
     Raises ValueError or TypeError naming the one that can never be right, and what may be.
     """
-    for name in options:
-        if name == "tensor_transport":
-            _check_transport(options[name])
-        elif name not in _KNOWN | _IGNORED:
-            raise ValueError(
-                f"{name!r} is no option of a task; there are: {', '.join(sorted(_KNOWN))}"
-            )
+    _checks.refuse_unknown("a task", options, option_names(), error=ValueError)
+    if "tensor_transport" in options:
+        _check_transport(options["tensor_transport"])
     options = selectors.of_node(options)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise ValueError(

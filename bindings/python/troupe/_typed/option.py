@@ -79,17 +79,8 @@ def _arguments(annotation: Any) -> tuple[Any, ...]:
     return (annotation.__origin__, *getattr(annotation, "__metadata__", ()))
 
 
-def complete(table: Mapping[str, Option], given: Mapping[str, Any], called: str) -> dict[str, Any]:
-    """Return a value for each option, as given or the default.
-
-    Raises:
-        TypeError: one is given that the table does not have; `called` is what it was given to.
-    """
-    for name in given:
-        if name not in table:
-            raise TypeError(
-                f"{called} got an unexpected keyword argument {name!r}; it takes {', '.join(table)}"
-            )
+def complete(table: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for each option of the table, as given or the default."""
     return {name: given.get(name, each.default) for name, each in table.items()}
 
 

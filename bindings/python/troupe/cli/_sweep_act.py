@@ -13,14 +13,13 @@ from typing import Any
 
 import click
 
-from troupe import _visible, state
+from troupe import _checks, _visible, state
 from troupe._cluster import logs as _logs, session as _session
 from troupe.cli import _common
 from troupe.tune import _handle
 from troupe.tune._core.trial import Trial
 from troupe.tune._errors import TuneError
 from troupe.tune._journal import view
-from troupe.tune._search import space_tree
 
 Opens = Callable[[], AbstractContextManager[_session.Session]]
 
@@ -202,7 +201,7 @@ def _chosen(seen: view.SweepView, trial: str | None) -> list[Trial]:
         ]
     if not found:
         raise click.UsageError(
-            f"sweep {seen.name} has no trial {trial!r}{space_tree.nearest(trial, seen.trials)}"
+            f"sweep {seen.name} has no trial {trial!r}{_checks.or_nearest(trial, seen.trials)}"
         )
     if not found[0].where:
         raise TuneError(f"trial {found[0].id} has not been started: it is {found[0].phase.value}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _pickled
+from troupe import _checks, _pickled
 from troupe._typed import ElementT, LaunchFunctionOf, P, T, option as _option
 from troupe.launch import _arguments, _hints, _options
 from troupe.launch._options import OF_ONE_LAUNCH, LaunchOptions, table as _launches
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Parameters = ParamSpec("Parameters")
     Result = TypeVar("Result")
-
-_OF_ONE_LAUNCH = " ".join(f"{name}=" for name in OF_ONE_LAUNCH)
 
 
 def _of_one_launch(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,13 +40,8 @@ def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
 
 
 def _refuse_unknown(mode: str, given: Mapping[str, Any], called: str) -> None:
-    known = _options.options_of_mode(mode)
-    unknown = [name for name in given if name not in known and name not in OF_ONE_LAUNCH]
-    if unknown:
-        raise TypeError(
-            f"{called} has no {unknown[0]}=; it takes {_OF_ONE_LAUNCH} and what "
-            f"@{_options.decorator(mode)} does: {', '.join(known)}"
-        )
+    known = (*_options.options_of_mode(mode), *OF_ONE_LAUNCH)
+    _checks.refuse_unknown(called, given, known, meant=_launches.MEANT)
 
 
 def _changed(old: LaunchOptions, given: Mapping[str, Any]) -> LaunchOptions:
@@ -213,7 +206,6 @@ def distributed(
 ) -> DistributedFunction[Parameters, Result, Result]: ...
 @overload
 def distributed(**options: Unpack[_launches.DistributedOptions]) -> LaunchDecorator: ...
-@_hints.explained
 @_option.documented(_launches.DistributedOptions, first="fn")
 def distributed(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
@@ -233,7 +225,6 @@ def ray_launch(
 ) -> DistributedFunction[Parameters, Result, Result | None]: ...
 @overload
 def ray_launch(**options: Unpack[_launches.DriverOptions]) -> DriverDecorator: ...
-@_hints.explained
 @_option.documented(_launches.DriverOptions, first="fn")
 def ray_launch(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver.
@@ -255,6 +246,10 @@ def ray_launch(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def _decorated(mode: str, fn: Callable[..., Any] | None, given: Mapping[str, Any]) -> Any:
+    if fn is not None and not callable(fn):
+        raise TypeError(
+            f"@{_options.decorator(mode)}({fn!r}) does not say of what: {_launches.COUNT}"
+        )
     options = _options.checked(mode, given)
     if fn is not None:
         return DistributedFunction(fn, options)

@@ -3,64 +3,22 @@
 from __future__ import annotations
 
 import dis
-import functools
 import inspect
 import os
 import re
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from troupe._cluster import resources, selectors, workers
 
-_Decorator = TypeVar("_Decorator", bound=Callable[..., Any])
 _NO_MODULE = re.compile(
     r"(?:No module named|needs the module) '([\w.]+)'(; '[\w.]+' is not a package)?"
 )
 _OF_MODULES = ("builtins.AttributeError", "builtins.ImportError", "builtins.ModuleNotFoundError")
 _SAID = tuple(each.partition(".")[2] + ":" for each in _OF_MODULES)
-_COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
-_MEANT = {
-    "num_gpus": "gpus=N is the number of ranks, over all nodes, each with one GPU",
-    "num_cpus": "processes=N is the number of ranks, and cpus_per_rank= what each has",
-    "max_restarts": "max_attempts=",
-    "max_retries": "max_attempts=",
-    "env_vars": 'runtime_env={"env_vars": {...}}',
-    "detach": "options(detach=True) of the function that it makes",
-    **dict.fromkeys(
-        (
-            "num_workers",
-            "num_processes",
-            "nprocs",
-            "nproc",
-            "nproc_per_node",
-            "ranks",
-            "world_size",
-            "n",
-        ),
-        _COUNT,
-    ),
-}
-
-
-def explained(decorator: _Decorator) -> _Decorator:
-    """`distributed` or `ray_launch`, which say what was meant by what they do not take."""
-    known = list(inspect.signature(decorator).parameters)
-    name = decorator.__name__
-
-    @functools.wraps(decorator)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if args and not callable(args[0]):
-            raise TypeError(f"@{name}({args[0]!r}) does not say of what: {_COUNT}")
-        unknown = next((each for each in kwargs if each not in known), None)
-        if unknown is not None:
-            meant = _MEANT.get(unknown) or f"it takes {', '.join(known[1:])}"
-            raise TypeError(f"@{name} has no {unknown}=: {meant}")
-        return decorator(*args, **kwargs)
-
-    return checked  # type: ignore[return-value]
 
 
 def check_function(function: Any, asked: str, of_a_method: str) -> None:

@@ -9,11 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from troupe import _pickled, launch
+from troupe import _checks, _pickled, launch
 from troupe._cluster import workers
 from troupe.launch import _device_lines, _hints
+from troupe.launch._options import table as launches
 from troupe.serverless_gpu import _places, _variables
 from troupe.serverless_gpu.compute import GPUType
+
+_OTHERS = (
+    "other options of a launch are given by options() of the function that it makes, as "
+    "f.options(timeout=3600).distributed(...)"
+)
 
 
 class ServerlessFunction(launch.DistributedFunction):
@@ -97,13 +103,11 @@ def explained(
             unknown = next((each for each in kwargs if each not in known), None)
             if unknown is not None:
                 meant = instead(unknown, bool(args) or known[0] in kwargs)
-                raise TypeError(
-                    f"@{name} {meant}"
-                    if meant
-                    else f"@{name} has no {unknown}=: it takes {', '.join(known)}; other options "
-                    "of a launch are given by options() of the "
-                    "function that it makes, as f.options(timeout=3600).distributed(...)"
-                )
+                if meant:
+                    raise TypeError(f"@{name} {meant}")
+                of_launch = f"@{name} takes {', '.join(known)}; {_OTHERS}"
+                of_launches = dict.fromkeys(launches.ALL, of_launch)
+                _checks.refuse_unknown(f"@{name}", kwargs, known, meant=of_launches)
             if wrong := lacking(args, kwargs):
                 raise TypeError(f"@{name} {wrong.format(name=name)}")
             return decorator(*args, **kwargs)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _pickled
+from troupe import _checks, _pickled
 from troupe.launch import _hints
 from troupe.tune import _sweep_options
 from troupe.tune._search import space_tree
@@ -160,7 +160,7 @@ class SweepFunction:
                 raise TypeError(
                     f"@sweep({what}) has {name!r}, and {self.__name__}{signature} has no such "
                     "parameter"
-                    f"{space_tree.nearest(name, signature.parameters)}"
+                    f"{_checks.or_nearest(name, signature.parameters)}"
                 )
 
     def _meant(self, kwargs: Mapping[str, Any]) -> str:

@@ -209,14 +209,10 @@ class SweepOptions:
 
 
 def refuse_unknown(called: str, given: Iterable[str]) -> None:
-    """Raises TypeError for a name that is no option, with what may be meant by it."""
-    from troupe.tune._search.space_tree import nearest
-
-    known = [each.name for each in fields(SweepOptions)]
-    for name in given:
-        if name not in known:
-            meant = f": {_MEANT[name]}" if name in _MEANT else nearest(name, known)
-            raise TypeError(f"{called} has no {name}={meant}")
+    """Raise TypeError for a name that is no option, with what may be meant by it."""
+    _checks.refuse_unknown(
+        called, given, [each.name for each in fields(SweepOptions)], meant=_MEANT
+    )
 
 
 def _check_amounts(options: SweepOptions) -> None:

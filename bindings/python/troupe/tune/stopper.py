@@ -17,10 +17,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from troupe._checks import or_nearest
 from troupe.tune._core.deciding import ReportError
 from troupe.tune._core.objective import found, mode_of
 from troupe.tune._core.ranked import Ranked
-from troupe.tune._search.space_tree import nearest
 from troupe.tune.schedulers import _said
 
 __all__ = [
@@ -237,7 +237,7 @@ class ThresholdStopper(NoopStopper):
         for name, value in values.items():
             if value is None and name not in result and trial_id not in self._seen:
                 raise ReportError(
-                    f"stop has {name!r}, which is not reported{nearest(name, result)}"
+                    f"stop has {name!r}, which is not reported{or_nearest(name, result)}"
                 )
         self._seen.add(trial_id)
         return any(

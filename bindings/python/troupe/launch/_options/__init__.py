@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troupe import _pickled
+from troupe import _checks, _pickled
 from troupe._cluster import selectors
 from troupe._typed import option as _option
 from troupe.launch._options import table as _launches
@@ -101,7 +101,8 @@ def checked(mode: str, given: Mapping[str, Any], called: str = "") -> LaunchOpti
         TypeError or ValueError, which say what could be meant.
     """
     asked = called or f"@{decorator(mode)}"
-    options = _option.complete(options_of_mode(mode), given, asked)
+    _checks.refuse_unknown(asked, given, options_of_mode(mode), meant=_launches.MEANT)
+    options = _option.complete(options_of_mode(mode), given)
     gpus, processes = options["gpus"], options["processes"]
     if (gpus is None) == (processes is None):
         both = "neither" if gpus is None else "both"

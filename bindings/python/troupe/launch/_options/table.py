@@ -15,6 +15,29 @@ from troupe._typed.option import Option, table_of
 
 STOP_GRACE_S = 10.0
 REFORM_TIMEOUT_S = 300.0
+COUNT = "gpus=N for N ranks with a GPU each, or processes=N for ranks without"
+MEANT = {
+    "num_gpus": "gpus=N is the number of ranks, over all nodes, each with one GPU",
+    "num_cpus": "processes=N is the number of ranks, and cpus_per_rank= what each has",
+    "max_restarts": "max_attempts=",
+    "max_retries": "max_attempts=",
+    "env_vars": 'runtime_env={"env_vars": {...}}',
+    "detach": "options(detach=True) of the function that it makes",
+    **dict.fromkeys(
+        (
+            "num_workers",
+            "num_processes",
+            "nprocs",
+            "nproc",
+            "nproc_per_node",
+            "ranks",
+            "world_size",
+            "n",
+        ),
+        COUNT,
+    ),
+}
+"""What to write instead of options that other launchers have, by their names."""
 
 
 def _text(name: str, value: Any) -> str:

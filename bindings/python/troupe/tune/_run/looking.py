@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from troupe import _checks
 from troupe.tune._config import DEFAULT_STORAGE
 from troupe.tune._journal.journal import FILE
 from troupe.tune._results import ResultGrid
 from troupe.tune._run.folder import absolute
-from troupe.tune._search import space_tree
 
 
 def folders(storage: str | os.PathLike[str] | None = None) -> list[Path]:
@@ -43,7 +43,7 @@ def folder_of(name: str, storage: str | os.PathLike[str] | None = None) -> Path:
             f"several sweeps in {where} have a name that begins with {name!r}: {', '.join(begins)}"
         )
     raise ValueError(
-        f"there is no sweep called {name!r} in {where}{space_tree.nearest(name, known)}; "
+        f"there is no sweep called {name!r} in {where}{_checks.or_nearest(name, known)}; "
         "--storage, or storage=, is the folder that the "
         "sweep's own is in"
     )

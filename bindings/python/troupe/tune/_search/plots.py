@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from troupe import exceptions
+from troupe._checks import or_nearest
 from troupe.tune._search.optuna_space import import_optuna
-from troupe.tune._search.space_tree import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ def figures(
         ) from None
     for kind in kinds:
         if kind not in KINDS:
-            raise ValueError(f"plot(): there is no picture {kind!r}{nearest(kind, KINDS)}")
+            raise ValueError(f"plot(): there is no picture {kind!r}{or_nearest(kind, KINDS)}")
     study = _study(list(records), space, mode, name)
     if not any(trial.state.name == "COMPLETE" for trial in study.get_trials(deepcopy=False)):
         raise ValueError(
@@ -137,7 +137,7 @@ def written(
     """Writes each figure into the folder, which is made where it is not there: `history.png` and so
     on. Raises ValueError for a format that is none."""
     if format not in FORMATS:
-        raise ValueError(f"plot(): there is no format {format!r}{nearest(format, FORMATS)}")
+        raise ValueError(f"plot(): there is no format {format!r}{or_nearest(format, FORMATS)}")
     os.makedirs(folder, exist_ok=True)
     paths = []
     for kind, figure in made.items():

@@ -10,11 +10,11 @@ themselves are drawn in turn. A grid that a function returns is there for who dr
 
 from __future__ import annotations
 
-import difflib
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from troupe._checks import or_nearest
 from troupe.tune._search.domains import Categorical, Domain, Function, grid_values
 
 Path = tuple[Any, ...]
@@ -23,15 +23,6 @@ Path = tuple[Any, ...]
 def named(path: Path) -> str:
     """`model/lr`: a parameter as errors, tables and Optuna call it."""
     return "/".join(map(str, path))
-
-
-def nearest(name: Any, names: Any) -> str:
-    """`: did you mean 'lr'?`, or all of them."""
-    known = [str(each) for each in names]
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
-    if near:
-        return f": did you mean {near[0]!r}?"
-    return f"; there are {', '.join(sorted(known))}" if known else "; there are none"
 
 
 def items(node: Any) -> Iterator[tuple[Any, Any]]:
@@ -174,7 +165,7 @@ class Spec(Mapping[str, Any]):
             return self
         if name not in self._raw:
             raise AttributeError(
-                f"there is no parameter {named((*self._path, name))!r}{nearest(name, self._raw)}"
+                f"there is no parameter {named((*self._path, name))!r}{or_nearest(name, self._raw)}"
             )
         return self[name]
 
@@ -284,7 +275,7 @@ def _overlaid(space: Any, point: Mapping[str, Any], path: Path, what: str) -> di
         if key not in made:
             raise ValueError(
                 f"{what}: {named((*path, key))!r} is no parameter of "
-                f"param_space{nearest(key, made)}"
+                f"param_space{or_nearest(key, made)}"
             )
         inside = (
             isinstance(made[key], Mapping)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from troupe._checks import or_nearest
 from troupe.tune._core.deciding import Report, ReportError
 from troupe.tune._core.objective import found, mode_of
-from troupe.tune._search.space_tree import nearest
 
 
 def number(
@@ -66,7 +66,7 @@ def progress(what: str, time_attr: str, report: Report) -> float | None:
         if report.number == 1:
             raise ReportError(
                 f"{what} asks for {time_attr!r} (time_attr), which is not "
-                f"reported{nearest(time_attr, report.metrics)}"
+                f"reported{or_nearest(time_attr, report.metrics)}"
             )
         return None
     if type(value) is not int and hasattr(value, "item"):
