@@ -3,19 +3,19 @@ said. And options of all kinds as editors see them: of the same names as at run 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 import troupe
 from troupe import _native as native, launch, tune
-from troupe._actors import method_options, options as actor_options
-from troupe._tasks import options as task_options
+from troupe._actors import option_table as actors, options as actor_options
+from troupe._actors.handle import ActorMethod
+from troupe._actors.method_table import METHODS, MethodOptions, ReturnsOptions
+from troupe._tasks import option_table as tasks
 from troupe._tasks.options import check, placing
 from troupe._typed import option
 from troupe.launch import _submit
@@ -172,41 +172,53 @@ def test_a_process_that_has_a_gpu_runs_one_task() -> None:
     assert check(plain, {"num_gpus": 1, "max_calls": 0}).max_calls == 0
 
 
-STUB = Path(troupe.__file__).parent / "_typed/options.pyi"
+TAKEN: dict[str, tuple[Callable[..., Any], dict[str, option.Option], tuple[type, ...]]] = {
+    "remote": (troupe.remote, tasks.TASKS | actors.ACTORS, (ReturnsOptions, tasks.RemoteOptions)),
+    "task": (
+        troupe.remote(plain).options,
+        tasks.TASKS,
+        (ReturnsOptions, tasks.TaskOptions),
+    ),
+    "actor": (troupe.ActorClass.options, actors.ACTORS, (actors.ActorOptions,)),
+    "method": (troupe.method, METHODS, (ReturnsOptions, MethodOptions)),
+    "call": (ActorMethod.options, METHODS, (ReturnsOptions, MethodOptions)),
+}
 
 
-def seen_by_editors(name: str) -> dict[str, str]:
-    """Each option of a TypedDict of the stub, with its type as text."""
-    body = ast.parse(STUB.read_text()).body
-    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-    aliases = {
-        ast.unparse(node.targets[0]): node.value for node in body if isinstance(node, ast.Assign)
+@pytest.mark.parametrize("noun", TAKEN)
+def test_the_tables_of_tasks_and_actors_are_what_is_taken_and_said(noun: str) -> None:
+    taker, table, seen = TAKEN[noun]
+    by_name = {
+        each.name: each
+        for each in inspect.signature(taker).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
     }
-    found: dict[str, str] = {}
-    for base in classes[name].bases:
-        if isinstance(base, ast.Name) and base.id in classes:
-            found |= seen_by_editors(base.id)
-    for each in classes[name].body:
-        if isinstance(each, ast.AnnAssign):
-            kind = ast.unparse(each.annotation)
-            found[ast.unparse(each.target)] = ast.unparse(aliases.get(kind, each.annotation))
-    return found
+    assert set(by_name) == set(table)
+    said = (taker.__doc__ or "").partition("Args:\n")[2]
+    for name, kind in option.types_of(*seen).items():
+        assert by_name[name].annotation == kind
+        assert f"    {name}: " in said
+        if by_name[name].default is None:
+            assert {"None", "Optional", "NoneType"} & set(re.findall(r"\w+", str(kind))), (
+                f"{name} may not be None"
+            )
 
 
-def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """A decorator's options, with their defaults."""
-    parameters = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in parameters if each.name != "fn"}
-
-
-def test_editors_see_the_options_that_there_are() -> None:
-    """Those of tasks and calls stand without `num_returns`, on which the result's type depends."""
-    tasks, methods = task_options.option_names(), method_options.option_names()
-    actors = actor_options.option_names()
-    assert set(seen_by_editors("TaskOptions")) == tasks - {"num_returns"}
-    assert set(seen_by_editors("ActorOptions")) == actors
-    assert set(seen_by_editors("RemoteOptions")) == (tasks | actors) - {"num_returns"}
-    assert set(seen_by_editors("MethodOptions")) == methods - {"num_returns"}
+def test_each_field_of_an_actors_message_has_its_option_and_is_told() -> None:
+    """The command that travels, and what the actor's process is told, are made of the table."""
+    given = {"max_restarts": 3, "priority": 2, "lifetime": "detached", "exit_grace": 1.5}
+    fields = option.message_of(actors.ACTORS, actor_options.check(given))
+    assert fields == {
+        "name": "",
+        "detached": True,
+        "max_concurrency": 1,
+        "max_restarts": 3,
+        "get_if_exists": False,
+        "priority": 2,
+    }
+    native.encode_message("CreateActor", {"spec": fields})
+    running = actor_options.running_of(given)
+    assert running["exit_grace"] == 1.5 and running["groups"] == {}
 
 
 @pytest.mark.parametrize(

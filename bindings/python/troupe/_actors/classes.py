@@ -18,16 +18,16 @@ from troupe._actors.handle import ActorHandle, watched
 from troupe._actors.handle_counts import Life
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import Remote, Traits
+from troupe._actors.option_table import ActorOptions
 from troupe._cluster import infeasible, selectors, session as _session
 from troupe._code import environment as _environment, main_import
 from troupe._identity import new_id
-from troupe._typed import ActorClassOf, ActorT, ConstructorT
+from troupe._typed import ActorClassOf, ActorT, ConstructorT, option as _option
 
 if TYPE_CHECKING:
     from typing import Never, Unpack
 
     from troupe._typed import DeclaredHandle
-    from troupe._typed.options import ActorOptions
 
 INLINE_BYTES_MAX = 64 << 10
 
@@ -86,6 +86,7 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.actor_class, (self._cls, self._options)
 
+    @_option.documented(ActorOptions)
     def options(self, **options: Unpack[ActorOptions]) -> ActorClass[ActorT, ConstructorT]:
         """The same class with other options for the actors it creates."""
         return ActorClass(self._cls, selectors.changed(self._options, options))

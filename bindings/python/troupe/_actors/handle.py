@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, overload
 from troupe import _pickled, _waiting, exceptions
 from troupe._actors.handle_counts import Life
 from troupe._actors.link import ActorLink, Caller
-from troupe._actors.method_options import STREAMING, MethodOptions, Traits
+from troupe._actors.method_options import MethodOptions, Traits
+from troupe._actors.method_table import STREAMING, MethodOptions as GivenOptions, ReturnsOptions
 from troupe._actors.parameters import check_of
 from troupe._cluster import session as _session
 from troupe._identity import HexID
-from troupe._typed import ActorT, HandleOf, P, R, RemoteCall
+from troupe._typed import ActorT, HandleOf, P, R, RemoteCall, option as _option
 
 if TYPE_CHECKING:
     from typing import Literal, Never, Unpack
 
     from troupe._actors.streams import DynamicObjectRefGenerator, ObjectRefGenerator
     from troupe._typed import ObjectRef
-    from troupe._typed.options import MethodOptions as GivenOptions
 
 
 class ActorMethod(Caller, RemoteCall[P, R]):
@@ -111,9 +111,9 @@ class ActorMethod(Caller, RemoteCall[P, R]):
     def options(
         self, *, num_returns: None = None, **options: Unpack[GivenOptions]
     ) -> ActorMethod[P, R]: ...
+    @_option.documented(ReturnsOptions, GivenOptions)
     def options(self, **options: Any) -> ActorMethod[P, Any]:
-        """The same method with options for its calls: num_returns, concurrency_group,
-        max_task_retries, retry_exceptions. Raises ValueError for others."""
+        """Return the same method with options for its calls. Raises ValueError for others."""
         return ActorMethod(
             self._link, self._name, self._options.with_given(options), self._retries, self._life
         )

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _checks, _pickled, _words
 from troupe._actors import parameters as _parameters
+from troupe._actors.method_table import (
+    DYNAMIC,
+    METHODS,
+    STREAMING,
+    MethodOptions as GivenOptions,
+    ReturnsOptions,
+)
 from troupe._actors.parameters import Parameters
+from troupe._typed import option as _option
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -29,22 +37,11 @@ if TYPE_CHECKING:
         MethodDecorator,
         SplitMethodDecorator,
     )
-    from troupe._typed.options import MethodOptions as GivenOptions
 
     P = ParamSpec("P")
     T = TypeVar("T")
 
-STREAMING = "streaming"
-DYNAMIC = "dynamic"
-RETURNS_MAX = 1 << 16
 _ATTRIBUTE = "__troupe_method__"
-_ACCEPTED = {"name", "enable_task_events"}  # Ray's, without a meaning here
-_REFUSED = {"_num_objects_per_yield": 1}
-_TRANSPORTS = {"auto": True, "gloo": True, "cuda_ipc": True, "object_store": False, "none": None}
-"""Whether tensors stay in the actor (docs/tensors.md).
-
-Ray's names for its ways between processes mean "auto", which finds the way.
-"""
 
 
 class Remote:
@@ -92,103 +89,16 @@ class MethodOptions:
 
 
 def check(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `@method` or `.options` by the names of MethodOptions."""
-    _checks.refuse_unknown("a method", given, option_names(), error=ValueError)
-    checked: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in _CHECKS:
-            field, check_value = _CHECKS[name]
-            checked[field] = check_value(value)
-        elif name in _REFUSED:
-            if value != _REFUSED[name]:
-                raise ValueError(
-                    f"the method option {name}={value!r} is not supported by this version"
-                )
+    """Return the options of `@method` or `.options` by the names of MethodOptions."""
+    _checks.refuse_unknown("a method", given, METHODS, error=ValueError)
+    checked = {
+        METHODS[name].told: value
+        for name, value in _option.held(METHODS, given).items()
+        if METHODS[name].told
+    }
     if "num_returns" in given:
         checked["gathered"] = given["num_returns"] == DYNAMIC
     return checked
-
-
-def keeps_tensors(transport: Any) -> bool | None:
-    """What `tensor_transport=` says; None: nothing. ValueError for what is no transport."""
-    name = str(transport).lower()
-    if name not in _TRANSPORTS:
-        raise ValueError(
-            f"tensor_transport={transport!r} is not supported: 'auto' leaves tensors in their "
-            "actor and finds the way to whoever "
-            "takes them, 'object_store' sends them with the value; groups over NCCL: "
-            "troupe.util.collective"
-        )
-    return _TRANSPORTS[name]
-
-
-def _num_returns(value: Any) -> int | str:
-    if value is None:
-        return 1
-    if value in (STREAMING, DYNAMIC):
-        return STREAMING
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= RETURNS_MAX:
-        return value
-    raise ValueError(
-        f"num_returns must be a whole number from 0 to {RETURNS_MAX}, 'streaming' or 'dynamic', "
-        f"not {value!r}"
-    )
-
-
-def _group(value: Any) -> str | None:
-    if value is None or (isinstance(value, str) and value):
-        return value
-    raise ValueError(f"concurrency_group must be a group's name, not {value!r}")
-
-
-def _retries(value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= -1):
-        return value
-    raise ValueError(
-        f"max_task_retries must be a whole number, or -1 for any number, not {value!r}"
-    )
-
-
-def _exceptions(value: Any) -> bool | tuple[type[BaseException], ...]:
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    if isinstance(value, list | tuple) and all(
-        isinstance(one, type) and issubclass(one, BaseException) for one in value
-    ):
-        return tuple(value)
-    raise ValueError(
-        f"retry_exceptions must be True, False or a list of exception classes, not {value!r}"
-    )
-
-
-def _backpressure(value: Any) -> int | None:
-    if value in (None, -1):
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= RETURNS_MAX:
-        return value
-    raise ValueError(
-        "_generator_backpressure_num_objects must be a whole number from 1 to "
-        f"{RETURNS_MAX}, or -1 for none, not {value!r}"
-    )
-
-
-_CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "num_returns": ("num_returns", _num_returns),
-    "concurrency_group": ("concurrency_group", _group),
-    "max_task_retries": ("max_task_retries", _retries),
-    "retry_exceptions": ("retry_exceptions", _exceptions),
-    "tensor_transport": ("keeps_tensors", keeps_tensors),
-    "_generator_backpressure_num_objects": ("backpressure", _backpressure),
-}
-"""Each option of a method: the field of MethodOptions that it sets, and its check.
-
-`num_returns` sets `gathered` too.
-"""
-
-
-def option_names() -> set[str]:
-    """Return the options of a method that mean something, or that are accepted as Ray's."""
-    return {*_CHECKS, *_REFUSED, *_ACCEPTED}
 
 
 @overload
@@ -215,16 +125,16 @@ def method(  # type: ignore[overload-overlap]  # 1 is a number
 ) -> MethodDecorator: ...
 @overload
 def method(*, num_returns: int, **options: Unpack[GivenOptions]) -> SplitMethodDecorator: ...
+@_option.documented(ReturnsOptions, GivenOptions)
 def method(*args: Any, **options: Any) -> Any:
     """Decorator of a method of an actor class: how it is called unless a call says otherwise.
 
         @troupe.method(num_returns=2)
         def halves(self, x): ...
 
-    Options: num_returns, concurrency_group, max_task_retries, retry_exceptions, tensor_transport.
-    Raises ValueError for others. Without options, `@troupe.method`, it changes nothing but what
-    type checkers know: they see the types of its calls where a handle is annotated as
-    `troupe.actor.ActorProxy[Counter]`.
+    Raises ValueError for options that are none. Without options, `@troupe.method`, it changes
+    nothing but what type checkers know: they see the types of its calls where a handle is annotated
+    as `troupe.actor.ActorProxy[Counter]`.
     """
     if args:
         if options or len(args) != 1 or not callable(args[0]):

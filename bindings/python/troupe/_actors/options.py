@@ -5,114 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _checks, _job, _words
-from troupe._cluster import infeasible, resources, selectors, session as _session
+from troupe import _checks
+from troupe._actors.option_table import ACTORS
+from troupe._cluster import resources, selectors, session as _session
+from troupe._typed import option as _option
 
-_KNOWN = {
-    "num_cpus",
-    "num_gpus",
-    "memory",
-    "resources",
-    "name",
-    "namespace",
-    "lifetime",
-    "max_concurrency",
-    "max_restarts",
-    "max_task_retries",
-    "runtime_env",
-    "scheduling_strategy",
-    "get_if_exists",
-    "accelerator_type",
-    "max_pending_calls",
-    "concurrency_groups",
-    "label_selector",
-    "fallback_strategy",
-    "priority",
-    "allow_out_of_order_execution",
-    "exit_grace",
-    "infeasible",
-    "preimport",
-}
-_IGNORED = {
-    "enable_task_events",
-    "enable_tensor_transport",
-    "object_store_memory",
-}  # Ray's, without a meaning here
 THREADS = "TROUPE_THREADS"
 """In an actor's environment as its maker gives it: the threads it has where nobody says
 OMP_NUM_THREADS."""
 _SAY_WHERE = ("scheduling_strategy", "label_selector", "fallback_strategy", "accelerator_type")
 
 
-def option_names() -> set[str]:
-    """Return the options of an actor that mean something, or are accepted as Ray's."""
-    return {*_KNOWN, *_IGNORED, *selectors.GROUP_OPTIONS}
-
-
 def check(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as given.
+    """Return the options as given.
 
-    Raises ValueError or TypeError naming the one that is unknown or can never be right.
+    Raises:
+        ValueError, TypeError: one is unknown or can never be right; the message names it.
     """
-    _checks.refuse_unknown("an actor", options, _KNOWN | _IGNORED, error=ValueError)
-    lifetime = options.get("lifetime")
-    if lifetime not in (None, "detached", "non_detached"):
-        raise ValueError(f"lifetime must be None, 'detached' or 'non_detached', not {lifetime!r}")
-    concurrency = options.get("max_concurrency")
-    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
-        raise ValueError(
-            f"max_concurrency must be a whole number of at least 1, not {concurrency!r}"
-        )
-    for count in ("max_restarts", "max_task_retries"):
-        retries = options.get(count)
-        if retries is not None and (not isinstance(retries, int) or retries < -1):
-            raise ValueError(
-                f"{count} must be a whole number, or -1 for any number, not {retries!r}"
-            )
-    given_name = options.get("name")
-    if given_name is not None and not isinstance(given_name, str):
-        raise TypeError(f"name must be a string, or None for none, not {given_name!r}")
-    if given_name == "":
-        raise ValueError(
-            "name cannot be an empty string: None, or no name=, is for an actor without one"
-        )
-    if options.get("allow_out_of_order_execution") not in (None, True, False):
-        raise ValueError(
-            "allow_out_of_order_execution must be True, False or None, not "
-            f"{options['allow_out_of_order_execution']!r}"
-        )
-    if options.get("exit_grace") is not None:
-        _checks.check_grace("exit_grace", options["exit_grace"])
-    infeasible.check(options.get("infeasible"))
-    _checks.check_preimport(options.get("preimport") or ())
-    _check_groups(options.get("concurrency_groups"))
-    pending = options.get("max_pending_calls")
-    if pending is not None and (not isinstance(pending, int) or pending < -1):
-        raise ValueError(
-            "max_pending_calls must be a whole number of at least 1, or -1 for no limit, not "
-            f"{pending!r}"
-        )
+    _checks.refuse_unknown("an actor", options, ACTORS, error=ValueError)
+    _option.held(ACTORS, options)
     if options.get("get_if_exists") and not options.get("name"):
         raise ValueError("get_if_exists needs a name")
-    _job.check_namespace(options.get("namespace"))
-    resources.check_priority(options.get("priority") or 0)
-    resources.check_options(
-        selectors.of_node(options), gpu_parts_later=_words.current.late_checks()
-    )
+    selectors.of_node(options)
     return dict(options)
-
-
-def _check_groups(groups: Any) -> None:
-    if groups is None:
-        return
-    if not isinstance(groups, Mapping):
-        raise ValueError(f"concurrency_groups must be a dict of names and limits, not {groups!r}")
-    for name, limit in groups.items():
-        if not isinstance(name, str) or not name or not isinstance(limit, int) or limit < 1:
-            raise ValueError(
-                f"concurrency_groups: {name!r}: {limit!r} is no name of a group with a limit of at "
-                "least 1"
-            )
 
 
 def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> None:
@@ -143,11 +58,10 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
         group = strategy.placement_group.id
         captures = strategy.placement_group_capture_child_tasks
     return {
-        "max_concurrency": options.get("max_concurrency"),
+        **_option.told(ACTORS, options),
         "groups": dict(options.get("concurrency_groups") or {}),
         "resources": {name: float(amount) for name, amount in held.items() if amount},
         "group": group,
-        "exit_grace": options.get("exit_grace"),
         "captures": captures,
     }
 
@@ -189,26 +103,20 @@ def spec_of(
         options.get("memory"),
         options.get("resources"),
     )
-    detached = options.get("lifetime") == "detached"
-    if detached and session.launch:
+    if options.get("lifetime") == "detached" and session.launch:
         raise ValueError(
             "lifetime='detached' inside a launch: everything its driver creates ends with the "
             "launch"
         )
     namespace = options.get("namespace")
     spec = {
+        **_option.message_of(ACTORS, options),
         "actor": actor,
-        "name": options.get("name") or "",
         "class_name": class_name,
         "namespace_": session.namespace if namespace is None else namespace,
         "resources": resources.to_wire(placed),
         "run_resources": resources.to_wire(held),
-        "detached": detached,
-        "max_concurrency": options.get("max_concurrency") or 1,
-        "max_restarts": options.get("max_restarts") or 0,
         "environment": environment,
-        "get_if_exists": bool(options.get("get_if_exists")),
-        "priority": resources.check_priority(options.get("priority") or 0),
         "shown": bool(
             session.store.get("log_to_driver", True)
         ),  # counts where no actor is the maker

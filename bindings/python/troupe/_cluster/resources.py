@@ -106,25 +106,13 @@ def check_gpus(gpus: float, name: str = "num_gpus") -> None:
         raise ValueError(f"{name} must be a fraction of one GPU or whole GPUs, not {gpus!r}")
 
 
-def check_options(options: Mapping[str, Any], *, gpu_parts_later: bool) -> None:
-    """Check what an actor or task asks for: `num_cpus`, `num_gpus`, `memory`, `resources`.
-
-    Args:
-        options: All of its options.
-        gpu_parts_later: Leave it to `for_actor` to refuse 1.5 GPUs, when something is started.
+def check_custom(custom: object) -> None:
+    """Check what an actor or task asks for by `resources=`.
 
     Raises:
         TypeError: For what is no number, no dict or no name.
         ValueError: For what is no amount, or has an option of its own.
     """
-    for name in ("num_cpus", "num_gpus", "memory"):
-        if options.get(name) is not None:
-            check_amount(name, options[name])
-    if options.get("num_gpus") is not None and not gpu_parts_later:
-        check_gpus(options["num_gpus"])
-    custom = options.get("resources")
-    if custom is None:
-        return
     if not isinstance(custom, Mapping):
         raise TypeError(f"resources must be a dict of names and amounts, not {custom!r}")
     for name, amount in custom.items():

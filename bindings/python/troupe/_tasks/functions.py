@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, overload
 from troupe import _pickled, _waiting, _words, exceptions
 from troupe._actors import options as _actor_options, parameters
 from troupe._actors.method_options import Remote
+from troupe._actors.method_table import ReturnsOptions
 from troupe._bridge import native
 from troupe._cluster import blobs, selectors, session as _session
 from troupe._code import capture, main_import
 from troupe._tasks import options as _task_options
+from troupe._tasks.option_table import TaskOptions
 from troupe._tasks.pool import note_bound
-from troupe._typed import P, R, RemoteCall
+from troupe._typed import P, R, RemoteCall, option as _option
 
 if TYPE_CHECKING:
     from typing import Literal, Never, Unpack
 
     from troupe._actors.streams import DynamicObjectRefGenerator, ObjectRefGenerator
     from troupe._typed import ObjectRef
-    from troupe._typed.options import TaskOptions
 
 INLINE_BYTES_MAX = 4 << 20
 
@@ -84,8 +85,9 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
     def options(
         self, *, num_returns: None = None, **options: Unpack[TaskOptions]
     ) -> RemoteFunction[P, R]: ...
+    @_option.documented(ReturnsOptions, TaskOptions)
     def options(self, **options: Any) -> RemoteFunction[P, Any]:
-        """The same function with other options."""
+        """Return the same function with other options. Raises ValueError or TypeError."""
         return RemoteFunction(self._function, selectors.changed(self._options, options))
 
     def _remote(

@@ -75,11 +75,11 @@ def put(
 def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
     """It as it is put where its tensors are to stay in this process."""
     from troupe import _calls
-    from troupe._actors import method_options
+    from troupe._actors import method_table
     from troupe._context import ActorContext
     from troupe._identity import TASKS_CLASS
 
-    if not method_options.keeps_tensors(transport) or type(value) is _calls.Ref:
+    if not method_table.keeps_tensors("tensor_transport", transport) or type(value) is _calls.Ref:
         return value
     here = ActorContext.current
     if (

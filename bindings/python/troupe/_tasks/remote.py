@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
+from troupe._actors.method_table import ReturnsOptions
+from troupe._tasks.option_table import RemoteOptions
+from troupe._typed import option as _option
+
 if TYPE_CHECKING:
     from typing import Literal, ParamSpec, TypeVar, Unpack
 
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
         RemoteDecorator,
         SplitDecorator,
     )
-    from troupe._typed.options import RemoteOptions
 
     P = ParamSpec("P")
     T = TypeVar("T")
@@ -42,6 +45,7 @@ def remote(  # type: ignore[overload-overlap]  # 1 is a number
 ) -> RemoteDecorator: ...
 @overload
 def remote(*, num_returns: int, **options: Unpack[RemoteOptions]) -> SplitDecorator: ...
+@_option.documented(ReturnsOptions, RemoteOptions)
 def remote(*args: Any, **options: Any) -> Any:
     """Decorator that makes an actor class of a class, or a task of a function.
 

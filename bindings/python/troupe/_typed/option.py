@@ -10,12 +10,14 @@ checks, the fields of the message and the flags of the command line are made of 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from textwrap import wrap
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, ForwardRef, Literal, TypeVar, get_args, get_origin
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+FOR_RAY = "Accepted for programs that are written for Ray, without a meaning here."
 
 
 def _as_given(name: str, value: Any) -> Any:
@@ -38,6 +40,7 @@ class Option:
         sent: makes of what is held the field's value.
         flag: how the command line's help calls its value, or "" where it has no flag.
         unsaid: what the command line's help says of the default, where it is not the value.
+        told: the name by which the process that runs it is told what is held; "": it is not.
     """
 
     default: Any
@@ -47,6 +50,7 @@ class Option:
     sent: Callable[[Any], Any] = _as_held
     flag: str = ""
     unsaid: str = ""
+    told: str = ""
 
 
 def table_of(*kinds: type) -> dict[str, Option]:
@@ -66,12 +70,17 @@ def table_of(*kinds: type) -> dict[str, Option]:
 
 
 def types_of(*kinds: type) -> dict[str, Any]:
-    """Return the types of these TypedDicts' options by name."""
+    """Return the types of these TypedDicts' options by name, a text for one that is written so."""
     return {
-        name: _arguments(annotation)[0]
-        for kind in kinds
-        for name, annotation in kind.__annotations__.items()
+        name: kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+        for name, kind in _kinds(kinds)
     }
+
+
+def _kinds(kinds: Iterable[type]) -> Iterator[tuple[str, Any]]:
+    for kind in kinds:
+        for name, annotation in kind.__annotations__.items():
+            yield name, _arguments(annotation)[0]
 
 
 def _arguments(annotation: Any) -> tuple[Any, ...]:
@@ -85,35 +94,42 @@ def complete(table: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str,
 
 
 def held(table: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options' checks make of their values. Raises what a check raises."""
-    return {name: each.check(name, values[name]) for name, each in table.items()}
+    """Return what the options' checks make of these values. Raises what a check raises."""
+    return {name: table[name].check(name, value) for name, value in values.items()}
 
 
-def message_of(table: Mapping[str, Option], options: object) -> dict[str, Any]:
-    """Return the message's fields of the options that one carries; `options` has what is held."""
+def message_of(table: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message's fields of the options that one carries, of what is held by name."""
     return {
-        each.wire: each.sent(getattr(options, name)) for name, each in table.items() if each.wire
+        each.wire: each.sent(values.get(name, each.default))
+        for name, each in table.items()
+        if each.wire
     }
 
 
-def documented(*kinds: type, first: str) -> Callable[[_Function], _Function]:
-    """Return a decorator that gives a function the options as its signature and `Args:`.
+def told(table: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the process is told that runs something with these options."""
+    return {each.told: values.get(name, each.default) for name, each in table.items() if each.told}
 
-    Args:
-        kinds: the TypedDicts that have the options, which the function takes by name.
-        first: the name of its positional argument, which may be left out.
+
+def documented(*kinds: type) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives a function these TypedDicts' options as its signature and
+    `Args:`.
+
+    The function takes them as `**options`; its other parameters stay.
     """
 
     def decorate(function: _Function) -> _Function:
         table, types = table_of(*kinds), types_of(*kinds)
-        parameters = [
+        own = inspect.signature(function).parameters.values()
+        parameters = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters += [
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=types[name]
             )
             for name, each in table.items()
         ]
-        one = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
-        function.__signature__ = inspect.Signature([one, *parameters])  # type: ignore[attr-defined]
+        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         text = inspect.cleandoc(function.__doc__ or "")
         function.__doc__ = f"{text}\n\n{arguments_text(table)}"
         return function
@@ -130,8 +146,14 @@ def arguments_text(table: Mapping[str, Option], columns: int = 100) -> str:
     """
     lines = ["Args:"]
     for name, each in table.items():
-        text = f"{name}: {each.doc} Default: {each.default!r}."
-        lines += wrap(text, columns, initial_indent=" " * 4, subsequent_indent=" " * 8)
+        line = f"    {name}:"
+        # textwrap takes six times as long, and this runs when a module is imported
+        for word in f"{each.doc} Default: {each.default!r}.".split():
+            if len(line) + len(word) >= columns:
+                lines.append(line)
+                line = " " * 7
+            line += f" {word}"
+        lines.append(line)
     return "\n".join(lines)
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 def _of_one_launch(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options among `given` that are one launch's, not the function's, checked."""
-    asked = {name: each for name, each in _launches.OF_ONE_LAUNCH.items() if name in given}
-    return _option.held(asked, given)
+    asked = {name: value for name, value in given.items() if name in OF_ONE_LAUNCH}
+    return _option.held(_launches.OF_ONE_LAUNCH, asked)
 
 
 def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
@@ -206,7 +206,7 @@ def distributed(
 ) -> DistributedFunction[Parameters, Result, Result]: ...
 @overload
 def distributed(**options: Unpack[_launches.DistributedOptions]) -> LaunchDecorator: ...
-@_option.documented(_launches.DistributedOptions, first="fn")
+@_option.documented(_launches.DistributedOptions)
 def distributed(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a function that every rank of a launch runs with the same arguments.
 
@@ -225,7 +225,7 @@ def ray_launch(
 ) -> DistributedFunction[Parameters, Result, Result | None]: ...
 @overload
 def ray_launch(**options: Unpack[_launches.DriverOptions]) -> DriverDecorator: ...
-@_option.documented(_launches.DriverOptions, first="fn")
+@_option.documented(_launches.DriverOptions)
 def ray_launch(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a function that rank 0 of a launch runs as the driver.
 

@@ -128,7 +128,7 @@ def spec_of(options: Any, name: str, travels: dict[str, Any]) -> dict[str, Any]:
         ),
         "where": options.where,
         "environment": travels,
-        **_option.message_of(_launches.ALL, options),
+        **_option.message_of(_launches.ALL, vars(options)),
     }
     travels["travelled"] += [travelled.of_door(options.door), *travelled.of_about(options.about)]
     if options.backend:
