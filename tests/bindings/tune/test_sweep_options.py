@@ -6,6 +6,7 @@ Method: no cluster: all of this is decided before one is asked for.
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from troupe import tune
 from troupe.tune import schedulers
+from troupe.tune._sweep_table import SWEEPS
 
 
 def function(lr: float, epochs: int = 20, data: Any = None) -> Any:
@@ -172,3 +174,13 @@ def test_it_travels_with_its_options() -> None:
         pickle.dumps(tune.SweepFunction(print, TRAIN._options.changed({"space": {}, "trials": 9})))
     )
     assert repr(again) == "<sweep of print, 9 trials>" and again._options.max_t == 20
+
+
+def test_the_table_of_sweeps_is_what_the_decorator_takes_and_says() -> None:
+    parameters = inspect.signature(tune.sweep).parameters
+    assert list(parameters)[1:] == list(SWEEPS)
+    said = (tune.sweep.__doc__ or "").partition("Args:\n")[2]
+    made = tune.sweep(function)._options
+    for name, each in SWEEPS.items():
+        assert f"    {name}: " in said
+        assert parameters[name].default == each.default == getattr(made, name)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _checks, _pickled
+from troupe._typed import option as _option
 from troupe.launch import _hints
 from troupe.tune import _sweep_options
 from troupe.tune._search import space_tree
 from troupe.tune._search.domains import Domain
 from troupe.tune._sweep_options import SweepOptions
+from troupe.tune._sweep_table import SWEEPS, SweepOptions as GivenOptions
 from troupe.tune._tuner import Tuner
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from troupe.tune._handle import SweepHandle
     from troupe.tune._results import ResultGrid
 
@@ -63,7 +67,8 @@ class SweepFunction:
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.sweep_function, (self._function, _pickled.fields_of(self._options))
 
-    def options(self, /, **options: object) -> SweepFunction:
+    @_option.documented(GivenOptions)
+    def options(self, /, **options: Unpack[GivenOptions]) -> SweepFunction:
         """The same function with other options of its sweeps: those of the decorator.
 
         Does not block. Raises TypeError or ValueError as the decorator does.
@@ -164,11 +169,10 @@ class SweepFunction:
                 )
 
     def _meant(self, kwargs: Mapping[str, Any]) -> str:
-        known = {each.name for each in fields(SweepOptions)}
         return "".join(
             f"\n  {name}= as an option of the sweep: {self.__name__}.options({name}=...)"
             for name in kwargs
-            if name in known
+            if name in SWEEPS
         )
 
     def _refuse_domains(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -254,28 +258,13 @@ def connect(remote: bool) -> None:
 @overload
 def sweep(fn: Callable[..., Any], /) -> SweepFunction: ...
 @overload
-def sweep(**options: object) -> Callable[[Callable[..., Any]], SweepFunction]: ...
+def sweep(
+    **options: Unpack[GivenOptions],
+) -> Callable[[Callable[..., Any]], SweepFunction]: ...
+@_option.documented(GivenOptions)
 def sweep(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a function of hyperparameters that is swept: run by trials, as many at once as there is
     room for, each with other values.
-
-    What is tried: `space`: a dict of parameters and what each may be; `trials`: how many
-    configurations, of a grid how many times each, -1: until something stops the sweep; `search`:
-    who proposes them, random and grid without one; `seed`: of the random search. What is compared:
-    `metric`, `mode` ("max" or "min"). Who stops early: `stop_early`: "asha", "median", "hyperband"
-    or a scheduler, with `max_t`, `grace_period` and `reduction_factor` for those by name; `max_t`
-    alone: a trial is done after so many reports; `stop`: as RunConfig's; `timeout`: seconds of the
-    whole sweep. What a trial holds: `cpus`, `gpus` (0.5: two share one), `memory`, `gpu_type`;
-    `ranks=N`: each trial is a gang of N processes that hold as much each, placed by `strategy`,
-    with a process group as in `@distributed`; rank 0's reports count. `max_concurrent`: at most so
-    many trials at once. `max_failures`: how often a trial is started again, from its latest
-    checkpoint; `keep`: how many checkpoints of each stay; `reuse`: a process takes one trial after
-    the other. `remote=True`: on the cluster of `troupe.init()` or TROUPE_ADDRESS, else on this
-    machine. `runtime_env`, `priority`, `label_selector`, `infeasible`, `preimport`: as of
-    `@distributed`. `name`, `storage`: the sweep's folder is `storage/name`, ~/troupe_results unless
-    given. `callbacks`: told of what happens. `tracking=True`: runs in MLflow, as
-    MLflowLoggerCallback writes them. `gpu_memory_fraction=True`: of trials that share a GPU, torch
-    in each keeps to its part of the memory. `quiet`: no status lines.
 
     Does not block. Raises TypeError or ValueError for what can never be right.
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from troupe import _checks, _strategies
-from troupe._cluster import infeasible as _infeasible, resources as _resources, selectors
-from troupe._code import runtime_env as _runtime_env
-from troupe.train._config import is_count
+from troupe import _checks
+from troupe._cluster import resources as _resources
+from troupe._typed import option as _option
 from troupe.tune import _gpu_share, _resources as _resources_of_trials, _trainable
 from troupe.tune._config import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
+from troupe.tune._sweep_table import SWEEPS
 
 _OF_SCHEDULERS = ("max_t", "grace_period", "reduction_factor")
 _MEANT = {
@@ -35,52 +34,18 @@ _MEANT = {
 }
 
 
-@dataclass(frozen=True)
-class SweepOptions:
-    """See `sweep`, whose parameters these are."""
+class _Checked:
+    """A base of SweepOptions: what a sweep is made of."""
 
-    trials: int = 1
-    space: Mapping[str, Any] = field(default_factory=dict)
-    metric: str | None = None
-    mode: str | None = None
-    stop_early: Any = None
-    max_t: float | None = None
-    grace_period: float | None = None
-    reduction_factor: float | None = None
-    search: Any = None
-    seed: int | None = None
-    stop: Any = None
-    timeout: Any = None
-    max_concurrent: int | None = None
-    max_failures: int = 0
-    keep: int | None = None
-    reuse: bool = False
-    cpus: float = 1
-    gpus: float = 0
-    memory: float | str | None = None
-    gpu_type: str | None = None
-    gpu_memory_fraction: bool = False
-    ranks: int = 1
-    strategy: str = "PACK"
-    remote: bool = False
-    runtime_env: Mapping[str, Any] | None = None
-    priority: int = 0
-    label_selector: Mapping[str, str] | None = None
-    infeasible: str | None = None
-    preimport: Sequence[str] = ()
-    name: str | None = None
-    storage: str | os.PathLike[str] | None = None
-    callbacks: Sequence[Any] | None = None
-    tracking: bool = False
-    quiet: bool = False
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
-        _check_amounts(self)
-        if not isinstance(self.space, Mapping):
-            raise TypeError(
-                f"@sweep(space={self.space!r}): a dict of parameters and what each may be, {{'lr': "
-                f"tune.loguniform(1e-4, 1e-1)}}"
-            )
+        _option.held(SWEEPS, vars(self))
+        _gpu_share.check(self.gpu_memory_fraction, "@sweep", self.gpus)
+        if self.gpu_type is not None and not self.gpus:
+            raise TypeError("@sweep: gpu_type= goes with gpus=")
         if (self.metric is None) != (self.mode is None):
             raise TypeError(
                 f"@sweep(metric={self.metric!r}, mode={self.mode!r}): the metric goes with "
@@ -98,13 +63,13 @@ class SweepOptions:
                     f"@sweep({given[0]}=...) goes with stop_early='asha' or another name; a "
                     "scheduler of one's own is made with it"
                 )
-        _runtime_env.check(self.runtime_env)
-        _infeasible.check(self.infeasible)
-        _checks.check_preimport(self.preimport)
-        _resources.check_priority(self.priority)
-        selectors.terms(self.label_selector, "label_selector")
         self.tune_config()
         self.run_config()
+
+    def changed(self, given: Mapping[str, Any]) -> SweepOptions:
+        """Return the options with those given in their place. Raises TypeError or ValueError."""
+        refuse_unknown("options()", given)
+        return SweepOptions(**{**vars(self), **given})
 
     def tune_config(self) -> TuneConfig:
         """Which trials. Raises ValueError or TypeError."""
@@ -177,14 +142,7 @@ class SweepOptions:
             "GPU": self.gpus,
             "memory": _resources.bytes_of(self.memory or 0),
         }
-        options: dict[str, Any] = {
-            "runtime_env": self.runtime_env,
-            "priority": self.priority,
-            "accelerator_type": self.gpu_type,
-            "label_selector": self.label_selector,
-            "infeasible": self.infeasible,
-            "preimport": tuple(self.preimport),
-        }
+        options = {**_option.told(SWEEPS, vars(self)), "preimport": tuple(self.preimport)}
         if self.ranks > 1:
             from troupe.tune import _gang
 
@@ -202,46 +160,32 @@ class SweepOptions:
             gpu_memory_fraction=self.gpu_memory_fraction and self.ranks == 1,
         )
 
-    def changed(self, given: Mapping[str, Any]) -> SweepOptions:
-        """With these in the place of its own. Raises TypeError or ValueError."""
-        refuse_unknown("options()", given)
-        return replace(self, **given)
+
+if TYPE_CHECKING:
+
+    class SweepOptions(_Checked):
+        """Options of `sweep`, checked; frozen. Its fields are the table's."""
+
+        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+        def __init__(self, **options: Any) -> None: ...
+
+else:
+    SweepOptions = dataclasses.make_dataclass(
+        "SweepOptions",
+        [
+            (name, Any, dataclasses.field(default_factory=lambda each=each: each.default))
+            for name, each in SWEEPS.items()
+        ],
+        bases=(_Checked,),
+        frozen=True,
+        namespace={
+            "__doc__": "Options of `sweep`, checked; frozen.",
+            "__module__": __name__,
+        },
+    )
 
 
 def refuse_unknown(called: str, given: Iterable[str]) -> None:
     """Raise TypeError for a name that is no option, with what may be meant by it."""
-    _checks.refuse_unknown(
-        called, given, [each.name for each in fields(SweepOptions)], meant=_MEANT
-    )
-
-
-def _check_amounts(options: SweepOptions) -> None:
-    for what in ("cpus", "gpus"):
-        amount = getattr(options, what)
-        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not amount >= 0:
-            raise ValueError(
-                f"@sweep({what}={amount!r}): a number of at least 0, for each rank of a trial"
-            )
-    _resources.check_gpus(options.gpus)
-    _gpu_share.check(options.gpu_memory_fraction, "@sweep", options.gpus)
-    if options.gpu_type is not None and not options.gpus:
-        raise TypeError("@sweep: gpu_type= goes with gpus=")
-    if not is_count(options.ranks, 1):
-        raise ValueError(
-            f"@sweep(ranks={options.ranks!r}): a whole number of at least 1, the processes of each "
-            "trial"
-        )
-    _strategies.check(options.strategy)
-    if not is_count(options.trials, 1) and options.trials != -1:
-        raise ValueError(
-            f"@sweep(trials={options.trials!r}): a whole number of at least 1, or -1: until "
-            "something stops the sweep"
-        )
-    if options.keep is not None and not is_count(options.keep, 1):
-        raise ValueError(
-            f"@sweep(keep={options.keep!r}): a whole number of at least 1, the checkpoints of each "
-            "trial that stay"
-        )
-    for what in ("remote", "reuse", "tracking", "quiet"):
-        if not isinstance(getattr(options, what), bool):
-            raise TypeError(f"@sweep({what}={getattr(options, what)!r}): True or False")
+    _checks.refuse_unknown(called, given, SWEEPS, meant=_MEANT)
