@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -15,9 +16,12 @@ from troupe import _native as native, launch, tune
 from troupe._actors import option_table as actors, options as actor_options
 from troupe._actors.handle import ActorMethod
 from troupe._actors.method_table import METHODS, MethodOptions, ReturnsOptions
+from troupe._cluster import node_start
+from troupe._cluster.options import nodes
 from troupe._tasks import option_table as tasks
 from troupe._tasks.options import check, placing
 from troupe._typed import option
+from troupe.cli._start import start
 from troupe.launch import _submit
 from troupe.launch._options import table as launches
 
@@ -296,3 +300,31 @@ def test_an_unknown_option_is_refused_with_the_nearest_by_every_noun(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(words)):
         given_to()
+
+
+@pytest.mark.parametrize(
+    "table, program", [(nodes.NODES, "worker/main.cc"), (nodes.HEADS, "head/main.cc")]
+)
+def test_each_option_of_nodes_and_heads_is_a_flag_of_the_command_and_of_its_program(
+    table: dict[str, option.Option], program: str
+) -> None:
+    source = (Path(__file__).parents[2] / program).read_text()
+    taken = set(re.findall(r"ABSL_FLAG\(\s*[\w:]+, (\w+)", source))
+    flags = {each.name: each for each in start.params}
+    for name, each in table.items():
+        assert each.wire in taken, f"{program} has no flag for {name}"
+        said = flags[name].help
+        assert each.doc.partition(". ")[0].rstrip(".").replace("`", "")[1:] in said
+        assert each.unsaid in said
+
+
+def test_options_of_a_node_are_its_programs_command_line() -> None:
+    offer = node_start.offer(num_cpus=2, labels={"zone": "a"}, log_gib=0.5, preimport=[["a", "b"]])
+    assert offer == [
+        "--num_cpus=2",
+        "--labels=zone=a",
+        "--preimport=a,b",
+        "--ended_log_bytes_max=536870912",
+    ]
+    with pytest.raises(ValueError, match="log_days must be a number from 0 to 36500, not -1"):
+        node_start.offer(log_days=-1)

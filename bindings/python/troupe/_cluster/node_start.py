@@ -8,134 +8,53 @@ import platform
 import re
 import stat
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from troupe import _checks, exceptions
-from troupe._cluster import executables, folders, home, resources as _resources, selectors
+from troupe import exceptions
+from troupe._cluster import executables, folders, home, selectors
+from troupe._cluster.options import nodes
 
-PREIMPORTS_MAX = 4
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from troupe._cluster.options.nodes import NodeOptions
+
 _TOKEN_BYTES_MAX = 4096
-_AMOUNT_MAX = 1e9
-_OBJECT_MEMORY_MIN = 64 << 20  # values of less than a megabyte share segments of 8
 _NODE_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_OWN_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
 
 
-def offer(
-    *,
-    num_cpus: float | None = None,
-    num_gpus: float | None = None,
-    memory: float | str | None = None,
-    resources: Mapping[str, float] | None = None,
-    labels: Mapping[str, str] | None = None,
-    log_days: float | None = None,
-    log_gib: float | None = None,
-    log_file_mib: float | None = None,
-    object_store_memory: int | None = None,
-    object_spilling_directory: str | None = None,
-    preimport: Iterable[Iterable[str]] = (),
-) -> list[str]:
-    """Options of a worker for what its node has and keeps; nothing given: what the machine has, and
-    defaults.
+def offer(**given: Unpack[NodeOptions]) -> list[str]:
+    """Return the command line of a worker for what its node has and keeps.
 
-    `preimport`: lists of modules, for each of which the node keeps a process that has imported
-    them.
+    Nothing given: what the machine has, and defaults. `preimport`: lists of modules, for each of
+    which the node keeps a process that has imported them.
     """
-    args: list[str] = []
-    for name, value in object_memory(object_store_memory, object_spilling_directory).items():
-        args.append(f"--{name.removeprefix('TROUPE_').lower()}={value}")
-    _check_amounts({"num_cpus": num_cpus, "num_gpus": num_gpus, **(resources or {})})
-    if num_cpus is not None:
-        args.append(f"--num_cpus={num_cpus:g}")
-    if num_gpus is not None:
-        args.append(f"--num_gpus={num_gpus:g}")
-    if memory is not None:
-        args.append(f"--memory={_resources.bytes_of(memory)}")
-    if resources:
-        args.append(f"--resources={json.dumps(dict(resources))}")
-        labels = selectors.labels_of_types(resources, labels)
-    if labels:
-        for key, value in labels.items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise TypeError(f"label {key!r}={value!r}: a label's key and value are strings")
-            if not key or "," in key + value or "=" in key:
-                raise ValueError(
-                    f"label {key!r}={value!r}: a key is not empty, and neither has a comma or = in "
-                    "it"
-                )
-        args.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
-    if log_days is not None:
-        args.append(f"--log_days={log_days:g}")
-    if log_gib is not None:
-        args.append(f"--ended_log_bytes_max={int(log_gib * 2**30)}")
-    return [*args, *_preimport_option(preimport), *log_file_option(log_file_mib)]
-
-
-def _preimport_option(preimport: Iterable[Iterable[str]]) -> list[str]:
-    if not preimport:
-        return []
-    lists = [_checks.check_preimport(modules) for modules in preimport]
-    if not all(lists):
-        raise ValueError("preimport: an empty list of modules")
-    if len(lists) > PREIMPORTS_MAX:
-        raise ValueError(
-            f"preimport: {len(lists)} lists of modules; a node keeps at most {PREIMPORTS_MAX} such "
-            "processes"
-        )
-    return ["--preimport=" + ";".join(",".join(modules) for modules in lists)]
+    options: dict[str, Any] = {**given}
+    labels = selectors.labels_of_types(options.get("resources"), options.get("labels"))
+    empty = [name for name in ("resources", "preimport") if not options.get(name)]
+    kept = {name: value for name, value in options.items() if name not in empty}
+    return nodes.arguments(nodes.NODES, {**kept, "labels": labels or None})
 
 
 def object_memory(memory: int | None, folder: str | None) -> dict[str, str]:
-    """The variables that say how much memory the objects of a process take, and where they go
-    beyond it, on a disk.
+    """Return the variables that say how much memory the objects of a process take, and where they
+    go beyond it, on a disk.
 
     ValueError where such a process could not use them.
     """
-    said: dict[str, str] = {}
-    if memory is not None:
-        number = isinstance(memory, (int, float)) and not isinstance(memory, bool)
-        if not number or memory != int(memory) or memory < _OBJECT_MEMORY_MIN:
-            raise ValueError(
-                f"object_store_memory is a number of bytes, at least {_OBJECT_MEMORY_MIN} (64 "
-                f"MiB), not {memory!r}"
-            )
-        said["TROUPE_OBJECT_STORE_MEMORY"] = str(int(memory))
-    if folder is not None:
-        if folder != "none" and not (
-            os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
-        ):
-            raise ValueError(
-                f"object_spilling_directory: {folder!r} is no folder that can be written to (and "
-                "not 'none')"
-            )
-        said["TROUPE_OBJECT_SPILLING_DIRECTORY"] = (
-            folder if folder == "none" else os.path.abspath(folder)
-        )
-    return said
+    given = {"object_store_memory": memory, "object_spilling_directory": folder}
+    return {
+        f"TROUPE_{name.upper()}": str(nodes.NODES[name].check(name, value))
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def log_file_option(mib: float | None) -> list[str]:
     """The option of head and worker for the size of a log file; none: their default."""
-    return [f"--log_bytes_max={int(mib * 2**20)}"] if mib is not None else []
-
-
-def _check_amounts(amounts: Mapping[str, float | None]) -> None:
-    for name, amount in amounts.items():
-        if amount is None and name in _OWN_OPTIONS.values():
-            continue
-        if name in _OWN_OPTIONS:
-            raise ValueError(f"give {name} as {_OWN_OPTIONS[name]}, not inside resources")
-        if (
-            isinstance(amount, bool)
-            or not isinstance(amount, (int, float))
-            or not 0 <= amount <= _AMOUNT_MAX
-        ):
-            raise ValueError(f"{name} must be a number from 0 to {_AMOUNT_MAX:g}, not {amount!r}")
-        if name == "num_gpus" and amount != int(amount):
-            raise ValueError(f"num_gpus must be a whole number, not {amount!r}")
+    return nodes.arguments(nodes.NODES, {"log_file_mib": mib})
 
 
 def check_name(name: str) -> str:

@@ -40,6 +40,7 @@ class Option:
         sent: makes of what is held the field's value.
         flag: how the command line's help calls its value, or "" where it has no flag.
         unsaid: what the command line's help says of the default, where it is not the value.
+        repeats: its flag may be given several times.
         told: the name by which the process that runs it is told what is held; "": it is not.
     """
 
@@ -51,6 +52,7 @@ class Option:
     flag: str = ""
     unsaid: str = ""
     told: str = ""
+    repeats: bool = False
 
 
 def table_of(*kinds: type) -> dict[str, Option]:

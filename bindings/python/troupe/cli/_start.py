@@ -19,77 +19,27 @@ import click
 
 from troupe import exceptions
 from troupe._cluster import executables, home, node_start, signals
-from troupe.cli import _common, _stop, _tables
+from troupe._cluster.options import nodes
+from troupe.cli import _common, _flags, _stop, _tables
 from troupe.cli._start_head import _start_head
 
 _NODE_OPTIONS = (
-    click.option(
-        "--num-cpus", type=float, help="CPUs this node offers.  [default: those of the machine]"
-    ),
-    click.option(
-        "--num-gpus", type=float, help="GPUs this node offers; more than there are: logical ones."
-    ),
-    click.option(
-        "--memory",
-        metavar="BYTES",
-        help="Memory that actors and tasks may ask for (`memory=`).  "
-        "[default: 0.7 of the machine's]",
-    ),
-    click.option("--resources", metavar="JSON", help="Other resources, e.g. '{\"license\": 2}'."),
-    click.option(
-        "--labels",
-        metavar="K=V",
-        multiple=True,
-        help="A label of this node, or several: K=V,K=V; may be repeated.",
-    ),
-    click.option(
-        "--preimport",
-        metavar="MODULES",
-        multiple=True,
-        help="Modules (lightning,transformers) that a process of this node "
-        "imports at its start, for launches, actors and tasks with that `preimport=`; may be "
-        "repeated.",
-    ),
-    click.option(
-        "--object-store-memory",
-        type=int,
-        metavar="BYTES",
-        help="Memory for objects, of each process of this node.  [default: half of the machine's]",
-    ),
-    click.option(
-        "--object-spilling-directory",
-        metavar="FOLDER",
-        help="Where objects go beyond that, or when the system is short "
-        "of memory; on a disk; `none`: nowhere.  [default: /var/tmp, or /tmp]",
-    ),
-    click.option(
-        "--log-days",
-        type=click.FloatRange(0, 36500),
-        metavar="DAYS",
-        help="How long logs of ended launches and actors are kept here.  [default: 7]",
-    ),
-    click.option(
-        "--log-gib",
-        type=click.FloatRange(0, 2**30),
-        metavar="GIB",
-        help="Disk for them; the oldest go first.  [default: 4]",
-    ),
-    click.option(
-        "--log-file-mib",
-        type=click.FloatRange(0.015625, 2**30),
-        metavar="MIB",
-        help="A log file (a rank's, an actor's, the head's, the worker's) over this loses its "
-        "older half.  "
-        "[default: 64]",
-    ),
+    *_flags.of_table(nodes.NODES, nodes.NodeOptions, nodes.NODES, checked=False),
     click.option("--node-name", metavar="NAME", help="Name of this node.  [default: the host's]"),
 )
 
 
 def node_options(command: Any) -> Any:
-    """--num-cpus, --num-gpus, --memory, --resources, --labels, --preimport, --object-...,
-    --log-..., --node-name."""
+    """Add the flags of a node's options, and --node-name."""
     for option in reversed(_NODE_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _head_options(command: Any) -> Any:
+    """Add the flags of a head's options."""
+    flags = _flags.of_table(nodes.HEADS, nodes.HeadOptions, nodes.HEADS, first="With --head: ")
+    for option in reversed(flags):
         command = option(command)
     return command
 
@@ -117,40 +67,7 @@ def node_options(command: Any) -> Any:
 )
 @click.option("--cluster", metavar="ID", help="With --head: resume this cluster.")
 @click.option("--new", is_flag=True, help="With --head: make a new cluster, whatever there is.")
-@click.option(
-    "--certificate-days",
-    type=click.FloatRange(0, 3650, min_open=True),
-    metavar="DAYS",
-    help="With --head: life of the nodes' certificates, renewed at two thirds.  [default: 7]",
-)
-@click.option(
-    "--preemption",
-    type=click.Choice(["never", "restartable"]),
-    help="With --head: whom a request of higher priority may end so that it gets a place: nobody, "
-    "or what can "
-    "start again (launches with attempts, actors with restarts).  [default: never]",
-)
-@click.option(
-    "--infeasible",
-    type=click.Choice(["refuse", "wait"]),
-    help="With --head: what no node can ever hold is refused at once, or waits for a node that "
-    "joins and can (clusters that "
-    "grow).  [default: refuse]",
-)
-@click.option(
-    "--keep-place-after",
-    type=click.FloatRange(0, 8760),
-    metavar="HOURS",
-    help="With --head: of what waits, the first keeps the nodes it will go to once it has waited "
-    "so long; until "
-    "then whoever fits goes.  [default: 8]",
-)
-@click.option(
-    "--no-local-clients",
-    is_flag=True,
-    help="With --head: processes of this user on this host need a client token like all "
-    "others; one is printed, once.",
-)
+@_head_options
 @click.option(
     "--force-tcp",
     is_flag=True,
@@ -174,35 +91,19 @@ def start(
     port: int | None,
     cluster: str | None,
     new: bool,
-    certificate_days: float | None,
-    preemption: str | None,
-    infeasible: str | None,
-    keep_place_after: float | None,
-    no_local_clients: bool,
     force_tcp: bool,
     block: bool,
     as_json: bool,
-    **offered: Any,
+    **given: Any,
 ) -> None:
     """Start a head, or a worker that joins one."""
+    offered = {name: value for name, value in given.items() if name not in nodes.HEADS}
+    of_head = nodes.arguments(nodes.HEADS, given)
     if head == bool(address):
         raise click.UsageError("give either --head, or --address HOST:PORT to join a cluster")
-    if address and (
-        no_worker
-        or new
-        or cluster
-        or port is not None
-        or certificate_days is not None
-        or preemption
-        or infeasible
-        or keep_place_after is not None
-        or no_local_clients
-    ):
-        raise click.UsageError(
-            "--no-worker, --new, --cluster, --port, --certificate-days, --preemption, "
-            "--infeasible, --keep-place-after and "
-            "--no-local-clients go with --head"
-        )
+    if address and (no_worker or new or cluster or port is not None or of_head):
+        flags = ", ".join("--" + name.replace("_", "-") for name in nodes.HEADS)
+        raise click.UsageError(f"--no-worker, --new, --cluster, --port, {flags} go with --head")
     if cluster and new:
         raise click.UsageError(
             "--new makes another cluster; --cluster resumes one: give one of them"
@@ -214,16 +115,7 @@ def start(
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(signal.SIGHUP, _interrupt)
     if head:
-        options = (
-            [f"--certificate_days={certificate_days!r}"] if certificate_days is not None else []
-        )
-        options += [f"--preemption={preemption}"] if preemption else []
-        options += [f"--infeasible={infeasible}"] if infeasible else []
-        options += (
-            [f"--keep_place_after={keep_place_after!r}"] if keep_place_after is not None else []
-        )
-        options += ["--no_local_clients=true"] if no_local_clients else []
-        options += node_start.log_file_option(offered["log_file_mib"])
+        options = [*of_head, *node_start.log_file_option(offered["log_file_mib"])]
         started, shown = _start_head(
             listen, port, cluster, new, None if no_worker else node, node_name, options
         )
@@ -280,9 +172,9 @@ def node_args(
             args.append(f"--name={node_start.check_name(node_name)}")
     except ValueError as error:
         text = str(error)
-        for name in ("num_cpus", "num_gpus", "object_store_memory", "object_spilling_directory"):
-            text = text.replace(name, "--" + name.replace("_", "-"))
-        text = "--" * text.startswith(("memory ", "preimport:")) + text
+        for name in nodes.NODES:
+            if "_" in name or text.startswith((f"{name} ", f"{name}:")):
+                text = text.replace(name, "--" + name.replace("_", "-"), 1)
         raise click.UsageError(text) from None
     return args
 

@@ -4,13 +4,12 @@ PET_* too, and Troupe's own."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, get_args
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from troupe._typed import option
-from troupe.cli import _common, _torchrun_words as words
+from troupe.cli import _common, _flags, _torchrun_words as words
 from troupe.launch._options import table as launches
 
 UNUSED = (
@@ -191,50 +190,11 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def of_launches(names: Iterable[str]) -> list[Callable[..., Any]]:
-    """Return the flags of these options of launches: None where they are not given."""
-    types = option.types_of(launches.ChangedLaunchOptions)
-    return [_flag(name, types[name], launches.ALL[name]) for name in names]
-
-
-def _flag(name: str, kind: Any, about: option.Option) -> Callable[..., Any]:
-    choices = option.choices_of(kind)
-    numbers = {"int": click.INT, "float": click.FLOAT}
-    help_text = about.doc.partition(". ")[0].rstrip(".").replace("`", "")
-    return click.option(
-        "--" + name.replace("_", "-"),
-        type=click.Choice(choices) if choices else numbers.get(_first_type(kind), click.STRING),
-        metavar=None if choices else about.flag,
-        callback=_checked_as(name, about),
-        help=f"{help_text}.  [default: {about.unsaid or about.default}]",
-    )
-
-
-def _checked_as(name: str, about: option.Option) -> Callable[..., Any]:
-    """Return a callback that gives a flag's value as it is, once the option's check has passed."""
-
-    def callback(_: click.Context, __: click.Parameter, value: Any) -> Any:
-        try:
-            if value is not None:
-                about.check(name, value)
-        except (TypeError, ValueError) as error:
-            raise click.BadParameter(str(error)) from None
-        return value
-
-    return callback
-
-
-def _first_type(kind: Any) -> str:
-    """Return the name of the type, of a union its first one's that is no None."""
-    kinds = [each for each in (get_args(kind) or (kind,)) if each is not type(None)]
-    return "str" if str in kinds else str(kinds[0].__name__)
-
-
 def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
     """Those that only `troupe submit` has."""
     for each in reversed(
         (
-            *of_launches(LAUNCH_FLAGS),
+            *_flags.of_table(launches.ALL, launches.ChangedLaunchOptions, LAUNCH_FLAGS),
             click.option(
                 "--ranks",
                 type=click.IntRange(1),

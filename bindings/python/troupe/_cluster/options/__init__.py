@@ -1,0 +1,1 @@
+"""The tables of the options of nodes and of heads."""
