@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from troupe import _pickled
+from troupe import _pickled, _wire
 
-BY_NAME = {
-    "PACK": "pack",
-    "SPREAD": "spread",
-    "STRICT_PACK": "strict_pack",
-    "STRICT_SPREAD": "strict_spread",
+BY_NAME: dict[str, str] = {
+    name: value for name, value in vars(_wire.Strategy).items() if name.isupper()
 }
 """How the bundles of a placement group, and the ranks of a launch, lie: by the name that a user
 gives, that of the message."""

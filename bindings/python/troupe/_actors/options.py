@@ -146,7 +146,7 @@ def _placement(strategy: Any) -> dict[str, Any]:
     if strategy is None or strategy == "DEFAULT":
         return {}
     if strategy == "SPREAD":
-        return {"strategy": "spread"}
+        return {"strategy": known.BY_NAME["SPREAD"]}
     if isinstance(strategy, known.PlacementGroupSchedulingStrategy):
         if strategy.placement_group is None:
             return {}
