@@ -154,8 +154,10 @@ Status Node::OpenStores() {
   service_ = std::make_unique<Service>(
       clock_, *blobs_, *logs_, *log_watch_,
       [this](const std::string& file) { return supervisor_->Writer(file); },
-      [this](wire::ReadStacks request) { return Stacks(std::move(request)); });
-  stack_reader_ = std::make_unique<StackReader>(executor_, *supervisor_);
+      Service::Readings{
+          [this](wire::ReadStacks request) { return Stacks(std::move(request)); },
+          [this](wire::ReadProfile request) { return Profile(std::move(request)); }});
+  tools_ = std::make_unique<ToolReader>(executor_, *supervisor_);
   return absl::OkStatus();
 }
 

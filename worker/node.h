@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/async/fd_watch.h"
 #include "runtime/async/loop_thread.h"
@@ -29,8 +30,8 @@
 #include "worker/options.h"
 #include "worker/peer_server.h"
 #include "worker/service.h"
-#include "worker/tool_reader.h"
 #include "worker/supervisor.h"
+#include "worker/tool_reader.h"
 
 namespace troupe::worker {
 
@@ -61,7 +62,11 @@ class Node {
   void OnLifeline();
   void OnProcessMessage(ProcessId id, wire::Message message);
   async::Task<void> AnswerProcess(ProcessId id, wire::Message request);
+  /// Processes of a launch (of one rank, or of all: -1) or an actor that run: "RANK:PID" each.
+  StatusOr<std::vector<std::string>> ToolTargets(const LaunchId& launch, const ActorId& actor,
+                                                 std::int32_t rank) const;
   async::Task<StatusOr<wire::Message>> Stacks(wire::ReadStacks request);
+  async::Task<StatusOr<wire::Message>> Profile(wire::ReadProfile request);
   void BeginLeave(const std::string& reason);
   void Tick();
   void Measure();
@@ -87,7 +92,7 @@ class Node {
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<LogWatch> log_watch_;
   std::unique_ptr<Supervisor> supervisor_;
-  std::unique_ptr<StackReader> stack_reader_;
+  std::unique_ptr<ToolReader> tools_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<HeadLink> link_;
   std::unique_ptr<PeerServer> doors_;

@@ -105,34 +105,6 @@ async::Task<void> Node::AnswerProcess(ProcessId id, wire::Message request) {
   supervisor_->Send(id, answer);
 }
 
-async::Task<StatusOr<wire::Message>> Node::Stacks(wire::ReadStacks request) {
-  if (request.launch.IsNil() && request.actor.IsNil()) {
-    co_return MakeError(ErrorCode::kInvalid,
-                        "name the launch or the actor whose stacks are wanted");
-  }
-  std::vector<std::string> targets;
-  if (core_) {
-    for (const auto& [id, process] : core_->processes().all()) {
-      const bool wanted = request.actor.IsNil()
-                              ? process.kind == wire::ProcessKind::kRank &&
-                                    process.launch == request.launch &&
-                                    (request.rank < 0 || process.rank == request.rank)
-                              : process.actor == request.actor;
-      if (!wanted || process.pid == 0 || process.exited) continue;
-      targets.push_back(std::to_string(process.rank) + ":" + std::to_string(process.pid));
-    }
-  }
-  wire::StackDump dump;
-  dump.processes = static_cast<std::uint32_t>(targets.size());
-  wire::Message answer;
-  answer.body = dump;
-  if (!targets.empty()) {
-    TROUPE_CO_ASSIGN(answer.attachment,
-                     co_await stack_reader_->Read(std::move(targets), request.native));
-  }
-  co_return answer;
-}
-
 void Node::Perform(Effects effects) {
   for (Effect& each : effects) effects_.push_back(std::move(each));
   if (std::exchange(performing_, true)) return;

@@ -47,18 +47,18 @@ wire::Message ErrorAnswer(std::uint64_t id, const Status& status) {
 }
 
 Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
-                 std::function<int(const std::string&)> writer, Stacks stacks)
+                 std::function<int(const std::string&)> writer, Readings readings)
     : clock_(clock),
       blobs_(blobs),
       logs_(logs),
       watch_(watch),
       writer_(std::move(writer)),
-      stacks_(std::move(stacks)) {}
+      readings_(std::move(readings)) {}
 
 bool Service::Handles(const wire::Body& body) {
   return wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body) ||
-         wire::Holds<wire::ReadStacks>(body) || wire::Holds<wire::PutBlob>(body) ||
-         wire::Holds<wire::GetBlob>(body);
+         wire::Holds<wire::ReadStacks>(body) || wire::Holds<wire::ReadProfile>(body) ||
+         wire::Holds<wire::PutBlob>(body) || wire::Holds<wire::GetBlob>(body);
 }
 
 async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message request) {
@@ -68,7 +68,9 @@ async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message re
   } else if (auto* several = wire::GetIf<wire::ReadLogs>(&request.body)) {
     answer = co_await ReadLogs(asker, std::move(*several));
   } else if (auto* stacks = wire::GetIf<wire::ReadStacks>(&request.body)) {
-    answer = co_await stacks_(std::move(*stacks));
+    answer = co_await readings_.stacks(std::move(*stacks));
+  } else if (auto* profile = wire::GetIf<wire::ReadProfile>(&request.body)) {
+    answer = co_await readings_.profile(std::move(*profile));
   } else if (const auto* put = wire::GetIf<wire::PutBlob>(&request.body)) {
     answer = PutBlob(asker, *put, request.attachment);
   } else if (const auto* get = wire::GetIf<wire::GetBlob>(&request.body)) {

@@ -2,8 +2,8 @@
 //
 // View: one node; on the worker's loop. The same answers for local processes (by their channel),
 // local clients (Unix socket) and other nodes and drivers (TLS). ReadLog and ReadLogs may suspend
-// while they wait for more text, ReadStacks while they are read; the blob requests do not suspend,
-// so their order is the order of the calls.
+// while they wait for more text, readings of processes while these are read; the blob requests do
+// not suspend, so their order is the order of the calls.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,18 @@ namespace troupe::worker {
 
 class Service {
  public:
-  /// The stacks of the processes that are asked for.
-  using Stacks = std::function<async::Task<StatusOr<wire::Message>>(wire::ReadStacks)>;
+  template <class Request>
+  using Reading = std::function<async::Task<StatusOr<wire::Message>>(Request)>;
+  /// What is read of processes from outside.
+  struct Readings {
+    Reading<wire::ReadStacks> stacks;
+    Reading<wire::ReadProfile> profile;
+  };
 
-  /// All references, and what `writing` and `stacks` refer to, must outlive the service. `writer`
+  /// All references, and what `writing` and `readings` refer to, must outlive the service. `writer`
   /// says which process still writes to a log file; 0: none does.
   Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch& watch,
-          std::function<int(const std::string&)> writer, Stacks stacks);
+          std::function<int(const std::string&)> writer, Readings readings);
 
   static bool Handles(const wire::Body& body);
   /// The answer to `request`, an ErrorReply if need be. `asker` tells those who ask apart.
@@ -61,7 +66,7 @@ class Service {
   LogFiles& logs_;
   LogWatch& watch_;
   const std::function<int(const std::string&)> writer_;
-  const Stacks stacks_;
+  const Readings readings_;
   std::map<std::uint64_t, std::shared_ptr<Reader>> readers_;
 };
 

@@ -14,13 +14,12 @@
 namespace troupe::worker {
 namespace {
 
-constexpr std::chrono::seconds kLimit(90);  // the child gives up on a process sooner
-constexpr int kReadersMax = 4;
-constexpr std::size_t kBytesMax = 8u << 20;
+constexpr int kRunsMax = 4;
 
 struct Output {
-  explicit Output(const async::Executor& executor) : timer(executor) {}
+  Output(const async::Executor& executor, std::size_t most) : timer(executor), bytes_max(most) {}
   async::asio::steady_timer timer;
+  const std::size_t bytes_max;
   std::string text;
   bool ended = false;
 };
@@ -29,7 +28,9 @@ void ReadOn(int fd, Output& output) {
   char buffer[16384];
   ssize_t got;
   while ((got = read(fd, buffer, sizeof buffer)) > 0) {
-    if (output.text.size() <= kBytesMax) output.text.append(buffer, static_cast<std::size_t>(got));
+    if (output.text.size() <= output.bytes_max) {
+      output.text.append(buffer, static_cast<std::size_t>(got));
+    }
   }
   if (got == 0) {
     output.ended = true;
@@ -37,45 +38,54 @@ void ReadOn(int fd, Output& output) {
   }
 }
 
+Status Judge(const Output& output, const ToolRun& run) {
+  if (!output.ended) {
+    const auto limit = std::chrono::duration_cast<std::chrono::seconds>(run.limit).count();
+    return MakeError(ErrorCode::kTimeout, run.what + " were not read within " +
+                                              std::to_string(limit) +
+                                              " s from the start of py-spy on this node");
+  }
+  if (output.text.size() > run.bytes_max) {
+    return MakeError(ErrorCode::kTooLarge, "the " + run.what + " are over " +
+                                               std::to_string(run.bytes_max >> 20) + " MiB; " +
+                                               run.fewer);
+  }
+  if (output.text.empty()) {
+    return MakeError(ErrorCode::kInternal,
+                     run.module + " wrote nothing: its error is in this node's worker.log");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-async::Task<StatusOr<std::string>> StackReader::Read(std::vector<std::string> targets,
-                                                     bool native) {
-  if (open_ >= kReadersMax) {
-    co_return MakeError(ErrorCode::kNotSent, "four readings of stacks are under way on this node");
+async::Task<StatusOr<std::string>> ToolReader::Run(ToolRun run) {
+  int& open = open_[run.module];
+  if (open >= kRunsMax) {
+    co_return MakeError(ErrorCode::kNotSent,
+                        "four readings of " + run.what + " are under way on this node");
   }
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) co_return os::SystemError("a pipe for stacks");
+  if (pipe2(ends, O_CLOEXEC) != 0) co_return os::SystemError("a pipe for " + run.what);
   const UniqueFd from(ends[0]);
   UniqueFd into(ends[1]);
   fcntl(from.get(), F_SETFL, O_NONBLOCK);
-  std::vector<std::string> arguments = {"-m", "troupe._stacks"};
-  if (native) arguments.emplace_back("--native");
-  for (std::string& each : targets) arguments.push_back(std::move(each));
+  std::vector<std::string> arguments = {"-m", run.module};
+  for (std::string& each : run.arguments) arguments.push_back(std::move(each));
   StatusOr<os::Spawned> tool = supervisor_.StartTool(std::move(arguments), into.get());
   if (!tool.ok()) co_return tool.status();
   into.Reset();
-  const auto output = std::make_shared<Output>(executor_);
-  ++open_;
+  const auto output = std::make_shared<Output>(executor_, run.bytes_max);
+  ++open;
   {
     const async::FdWatch watch(executor_, from.get(),
                                [output, fd = from.get()] { ReadOn(fd, *output); });
-    output->timer.expires_after(kLimit);
+    output->timer.expires_after(run.limit);
     co_await output->timer.async_wait(async::kTuple);
   }
-  --open_;
-  if (!output->ended) {
-    static_cast<void>(os::SendSignal(tool->pidfd, SIGKILL));
-    co_return MakeError(ErrorCode::kTimeout,
-                        "stacks were not read within 90 s from the start of py-spy on this node");
-  }
-  if (output->text.size() > kBytesMax) {
-    co_return MakeError(ErrorCode::kTooLarge, "the stacks are over 8 MiB; ask for one --rank");
-  }
-  if (output->text.empty()) {
-    co_return MakeError(ErrorCode::kInternal,
-                        "troupe._stacks wrote nothing: its error is in this node's worker.log");
-  }
+  --open;
+  if (!output->ended) static_cast<void>(os::SendSignal(tool->pidfd, SIGKILL));
+  TROUPE_CO_TRY(Judge(*output, run));
   co_return std::move(output->text);
 }
 

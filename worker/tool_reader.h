@@ -1,9 +1,12 @@
-// Stacks of this node's processes, read from outside by a child of the worker (troupe._stacks).
+// Readings of this node's processes from outside, each by a child of the worker: a module of the
+// package that py-spy works for (troupe._stacks, troupe._tracing.profiles).
 //
-// View: one node; on the worker's loop. Read() suspends until the child has written all it found;
-// four at a time at most. Errors say where the child's own error is, or how long it was waited for.
+// View: one node; on the worker's loop. Run() suspends until the child has written all it found;
+// four children of a module run at once at most. Errors say where the child's own error is, or how
+// long it was waited for.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,19 +16,28 @@
 
 namespace troupe::worker {
 
-class StackReader {
+struct ToolRun {
+  std::string module;
+  std::vector<std::string> arguments;
+  Duration limit;  // the child gives up sooner by itself
+  std::size_t bytes_max = 8u << 20;
+  std::string what;   // is read, for people: "stacks"
+  std::string fewer;  // what makes its text shorter, for people
+};
+
+class ToolReader {
  public:
   /// `supervisor` must outlive the reader.
-  StackReader(async::Executor executor, Supervisor& supervisor)
+  ToolReader(async::Executor executor, Supervisor& supervisor)
       : executor_(std::move(executor)), supervisor_(supervisor) {}
 
-  /// `targets`: "LABEL:PID" each. JSON, as the child writes it.
-  async::Task<StatusOr<std::string>> Read(std::vector<std::string> targets, bool native);
+  /// What the child writes.
+  async::Task<StatusOr<std::string>> Run(ToolRun run);
 
  private:
   const async::Executor executor_;
   Supervisor& supervisor_;
-  int open_ = 0;
+  std::map<std::string, int> open_;  // by module
 };
 
 }  // namespace troupe::worker

@@ -209,15 +209,15 @@ inline constexpr RoleRow kRoles[] = {
     AskEither<ReadLog>(any, any, any, no, any),
     AskWorker<ReadLogs>(any, any, any, no, any),
     AskWorker<ReadStacks>(any, any, any, no, no),
+    AskWorker<ReadProfile>(any, any, any, no, no),
     AskWorker<PutBlob>(any, any, any, no, no),
     AskWorker<GetBlob>(any, any, any, any, no),
     // What a worker answers, and what it says to its processes and they to it.
     NotToTheHead<LogChunk>(),
     NotToTheHead<LogParts>(),
     NotToTheHead<StackDump>(),
-    NotToTheHead<ReadProfile>(),  // nobody answers these four yet
     NotToTheHead<ProfileDump>(),
-    NotToTheHead<ReadTimeline>(),
+    NotToTheHead<ReadTimeline>(),  // nobody answers these two yet
     NotToTheHead<TimelinePart>(),
     NotToTheHead<BlobChunk>(),
     NotToTheHead<ForkRequest>(),

@@ -32,7 +32,7 @@ class ServiceTest : public ::testing::Test {
     scope_.emplace(context_.get_executor(), "test");
     service_ = std::make_unique<Service>(
         clock_, *blobs_, *logs_, *watch_,
-        [this](const std::string& file) { return writing_.count(file) > 0; }, Service::Stacks());
+        [this](const std::string& file) { return writing_.count(file) > 0; }, Service::Readings());
   }
   void TearDown() override {
     scope_->Cancel();

@@ -31,6 +31,7 @@ _WHERE = {
     "journal": ("_journal", "journal"),
     "list": ("_show", "list_"),
     "logs": ("_logs", "logs"),
+    "profile": ("operation._profile", "profile"),
     "prometheus": ("operation._prometheus", "prometheus"),
     "quota": ("operation._people", "quota"),
     "ray-jobs": ("operation._ray_jobs", "ray_jobs"),
@@ -67,6 +68,7 @@ _SHORT_HELP = {
     "events: what has happened since the head started.",
     "logs": "Print the output of a launch, an actor or a process for tasks; a prefix of its "
     "id will do.",
+    "profile": "Sample where the ranks of a launch, an actor, or a process spend their time.",
     "prometheus": "Let Prometheus scrape a cluster.",
     "quota": "Say how much of the cluster the owner of a token may hold.",
     "ray-jobs": "Let Ray's own client and `ray job` submit to a cluster of Troupe.",
