@@ -4,6 +4,7 @@
 #include "bindings/control/child_fork.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/nanobind.h"
+#include "bindings/support/trace.h"
 #include "bindings/train/bind_digest.h"
 #include "bindings/train/bind_groups.h"
 #include "bindings/train/bind_noted_calls.h"
@@ -41,4 +42,5 @@ NB_MODULE(_native, m) {
   troupe::bindings::bind_groups(m);
   troupe::bindings::bind_gloo_calls(m);
   troupe::bindings::bind_noted_calls(m);
+  troupe::bindings::bind_trace(m);
 }

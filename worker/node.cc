@@ -156,7 +156,8 @@ Status Node::OpenStores() {
       [this](const std::string& file) { return supervisor_->Writer(file); },
       Service::Readings{
           [this](wire::ReadStacks request) { return Stacks(std::move(request)); },
-          [this](wire::ReadProfile request) { return Profile(std::move(request)); }});
+          [this](wire::ReadProfile request) { return Profile(std::move(request)); },
+          [this](wire::ReadTimeline request) { return Timeline(std::move(request)); }});
   tools_ = std::make_unique<ToolReader>(executor_, *supervisor_);
   return absl::OkStatus();
 }
@@ -221,6 +222,7 @@ NodeFacts Node::Facts() const {
   facts.unix_path = options_.force_tcp ? "" : files_.UnixPath();
   facts.socket_dir = files_.socket_dir();
   facts.result_dir = files_.ResultDir();
+  facts.trace_dir = files_.rings().folder();
   facts.head_address = options_.head_text;
   facts.python_version = python_version_;
   facts.pid = getpid();

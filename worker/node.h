@@ -67,6 +67,7 @@ class Node {
                                                  std::int32_t rank) const;
   async::Task<StatusOr<wire::Message>> Stacks(wire::ReadStacks request);
   async::Task<StatusOr<wire::Message>> Profile(wire::ReadProfile request);
+  async::Task<StatusOr<wire::Message>> Timeline(wire::ReadTimeline request);
   void BeginLeave(const std::string& reason);
   void Tick();
   void Measure();

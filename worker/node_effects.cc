@@ -51,6 +51,7 @@ Supervisor::Events Node::SupervisorEvents() {
       askers_.erase(asker);
     }
     log_keeper_->Ended(id);
+    files_.rings().Ended(id, clock_.Now());
     Perform(core_->OnGone(id, clock_.Now()));
   };
   return events;

@@ -53,7 +53,8 @@ NodeFiles::NodeFiles(std::string node_dir, std::string socket_dir, UniqueFd lock
     : node_dir_(std::move(node_dir)),
       socket_dir_(std::move(socket_dir)),
       lock_(std::move(lock)),
-      socket_lock_(std::move(socket_lock)) {}
+      socket_lock_(std::move(socket_lock)),
+      rings_(socket_dir_ + "/rings") {}
 
 StatusOr<NodeFiles> NodeFiles::Open(const std::string& node_dir, const std::string& socket_dir) {
   TROUPE_TRY(os::MakePrivateDirectory(node_dir));
@@ -70,6 +71,7 @@ StatusOr<NodeFiles> NodeFiles::Open(const std::string& node_dir, const std::stri
   UniqueFd socket_lock = Lock(own);
   if (!socket_lock.valid()) return os::SystemError("lock " + own);
   NodeFiles files(node_dir, own, std::move(lock), std::move(socket_lock));
+  TROUPE_TRY(os::MakePrivateDirectory(files.rings().folder()));
   os::RemoveTree(files.ResultDir());
   TROUPE_TRY(os::MakePrivateDirectory(files.ResultDir()));
   return files;

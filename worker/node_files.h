@@ -11,6 +11,7 @@
 #include "runtime/base/unique_fd.h"
 #include "worker/core/effects.h"
 #include "worker/core/worker_core.h"
+#include "worker/ring_files.h"
 
 namespace troupe::worker {
 
@@ -31,6 +32,8 @@ class NodeFiles {
   std::string ZygoteLog() const { return node_dir_ + "/zygote.log"; }
   std::string UnixPath() const { return socket_dir_ + "/worker.sock"; }
 
+  RingFiles& rings() { return rings_; }
+
   RememberedState Remembered() const;
   /// node.json, replaced by rename.
   Status Save(const SaveState& state) const;
@@ -42,6 +45,7 @@ class NodeFiles {
   std::string socket_dir_;
   UniqueFd lock_;
   UniqueFd socket_lock_;
+  RingFiles rings_;  // in the socket folder, and gone with it
 };
 
 }  // namespace troupe::worker

@@ -1,4 +1,5 @@
-// The part of Node that reads its processes from outside, for whoever asks.
+// The part of Node that reads its processes, and files of theirs, from outside, for whoever asks.
+#include <algorithm>
 #include <utility>
 
 #include "worker/node.h"
@@ -11,6 +12,9 @@ constexpr char kProfiles[] = "troupe._tracing.profiles";
 constexpr std::uint32_t kProfileMsMax = 600'000;
 constexpr std::uint32_t kSamplesPerSecondMax = 1000;
 constexpr std::size_t kProfileBytesMax = 15u << 20;  // an attachment has 16 MiB
+constexpr char kRings[] = "troupe._tracing.rings";
+constexpr std::uint32_t kCallsForMsMax = 600'000;
+constexpr std::size_t kTimelineBytesMax = 15u << 20;
 constexpr Duration kToolLimit = std::chrono::seconds(90);
 
 ToolRun StackRun(std::vector<std::string> targets, bool native) {
@@ -43,6 +47,32 @@ ToolRun ProfileRun(std::vector<std::string> targets, const wire::ReadProfile& re
   run.bytes_max = kProfileBytesMax;
   run.what = "profiles";
   run.fewer = "ask for one --rank, or for fewer --seconds";
+  return run;
+}
+
+ToolRun RingRun(const wire::ReadTimeline& request, const std::vector<std::string>& folders) {
+  ToolRun run;
+  run.module = kRings;
+  const std::size_t asked = request.bytes_max == 0 ? kTimelineBytesMax : request.bytes_max;
+  run.bytes_max = kTimelineBytesMax;
+  run.arguments = {"--since-ms", std::to_string(request.since_ms), "--bytes-max",
+                   std::to_string(std::min(asked, kTimelineBytesMax))};
+  if (!request.launch.IsNil()) {
+    run.arguments.insert(run.arguments.end(), {"--launch", request.launch.Hex()});
+  }
+  if (!request.actor.IsNil()) {
+    run.arguments.insert(run.arguments.end(), {"--actor", request.actor.Hex()});
+  }
+  if (request.calls_every != 0) {
+    const std::uint32_t for_ms = std::min(request.calls_for_ms, kCallsForMsMax);
+    run.arguments.insert(run.arguments.end(),
+                         {"--calls-every", std::to_string(request.calls_every), "--calls-for-ms",
+                          std::to_string(for_ms)});
+  }
+  for (const std::string& each : folders) run.arguments.push_back(each);
+  run.limit = kToolLimit;
+  run.what = "spans";
+  run.fewer = "ask for fewer --seconds";
   return run;
 }
 
@@ -97,6 +127,22 @@ async::Task<StatusOr<wire::Message>> Node::Profile(wire::ReadProfile request) {
     ToolRun run = ProfileRun(std::move(targets), request);
     TROUPE_CO_ASSIGN(answer.attachment, co_await tools_->Run(std::move(run)));
   }
+  co_return answer;
+}
+
+async::Task<StatusOr<wire::Message>> Node::Timeline(wire::ReadTimeline request) {
+  wire::TimelinePart part;
+  part.received_ns = static_cast<std::uint64_t>(clock_.Now().time_since_epoch().count());
+  wire::Message answer;
+  if (request.since_ms != 0) {
+    // Programs of this user on this host have their rings beside the folders of workers.
+    const std::vector<std::string> folders = {files_.rings().folder(),
+                                              options_.socket_dir + "/rings"};
+    ToolRun run = RingRun(request, folders);
+    TROUPE_CO_ASSIGN(answer.attachment, co_await tools_->Run(std::move(run)));
+  }
+  part.answered_ns = static_cast<std::uint64_t>(clock_.Now().time_since_epoch().count());
+  answer.body = part;
   co_return answer;
 }
 

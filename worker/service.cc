@@ -58,7 +58,8 @@ Service::Service(const Clock& clock, BlobStore& blobs, LogFiles& logs, LogWatch&
 bool Service::Handles(const wire::Body& body) {
   return wire::Holds<wire::ReadLog>(body) || wire::Holds<wire::ReadLogs>(body) ||
          wire::Holds<wire::ReadStacks>(body) || wire::Holds<wire::ReadProfile>(body) ||
-         wire::Holds<wire::PutBlob>(body) || wire::Holds<wire::GetBlob>(body);
+         wire::Holds<wire::ReadTimeline>(body) || wire::Holds<wire::PutBlob>(body) ||
+         wire::Holds<wire::GetBlob>(body);
 }
 
 async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message request) {
@@ -71,6 +72,8 @@ async::Task<wire::Message> Service::Answer(std::uint64_t asker, wire::Message re
     answer = co_await readings_.stacks(std::move(*stacks));
   } else if (auto* profile = wire::GetIf<wire::ReadProfile>(&request.body)) {
     answer = co_await readings_.profile(std::move(*profile));
+  } else if (auto* timeline = wire::GetIf<wire::ReadTimeline>(&request.body)) {
+    answer = co_await readings_.timeline(std::move(*timeline));
   } else if (const auto* put = wire::GetIf<wire::PutBlob>(&request.body)) {
     answer = PutBlob(asker, *put, request.attachment);
   } else if (const auto* get = wire::GetIf<wire::GetBlob>(&request.body)) {

@@ -27,10 +27,11 @@ class Service {
  public:
   template <class Request>
   using Reading = std::function<async::Task<StatusOr<wire::Message>>(Request)>;
-  /// What is read of processes from outside.
+  /// What is read of processes from outside, or of their files.
   struct Readings {
     Reading<wire::ReadStacks> stacks;
     Reading<wire::ReadProfile> profile;
+    Reading<wire::ReadTimeline> timeline;
   };
 
   /// All references, and what `writing` and `readings` refer to, must outlive the service. `writer`

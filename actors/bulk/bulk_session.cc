@@ -7,6 +7,7 @@
 
 #include "actors/net/now.h"
 #include "actors/slots/completions.h"
+#include "runtime/obs/trace.h"
 
 namespace troupe::actors {
 namespace {
@@ -47,6 +48,23 @@ class BulkRouteSource : public RemoteSource {
   const std::weak_ptr<BulkRoute> road_;
 };
 
+using Pulled = std::function<void(StatusOr<store::Writing>)>;
+
+/// `done`, with a span of what came since now.
+Pulled Recorded(Pulled done) {
+  if (!obs::Tracing()) return done;
+  return [began = obs::TraceNow(), done = std::move(done)](StatusOr<store::Writing> writing) {
+    obs::Span span;
+    span.kind = obs::SpanKind::kTransfer;
+    span.begin = began;
+    span.end = obs::TraceNow();
+    span.name = writing.ok() ? "value from another host" : "value that did not come";
+    span.value = writing.ok() ? writing->bytes : 0;
+    obs::AddSpan(span);
+    done(std::move(writing));
+  };
+}
+
 /// The value came, or did not: who asked for it hears of that.
 void Copied(BulkRoute& road, const store::ObjectId& id, StatusOr<store::Writing> writing) {
   const auto found = road.copying.find(id);
@@ -83,7 +101,10 @@ void StartCopy(BulkRoute& road, const store::ObjectId& id, BulkRoute::Then then)
   if (asked.size() > 1) return;
   // The end is the road's own: what it calls back does not outlive it.
   road.end.Pull(
-      id, [&road, id](StatusOr<store::Writing> writing) { Copied(road, id, std::move(writing)); },
+      id,
+      Recorded([&road, id](StatusOr<store::Writing> writing) {
+        Copied(road, id, std::move(writing));
+      }),
       Now());
 }
 
@@ -228,10 +249,10 @@ void Fetch(BulkRoute& road, const store::ObjectId& id, bool pulls,
   if (!pulls) return;
   road.end.Pull(
       id,
-      [&road, id, fetching](StatusOr<store::Writing> writing) {
+      Recorded([&road, id, fetching](StatusOr<store::Writing> writing) {
         fetching->writing.emplace(std::move(writing));
         Fetched(road, id, *fetching);
-      },
+      }),
       Now());
 }
 

@@ -5,6 +5,7 @@
 
 #include "actors/caller/reactor.h"
 #include "actors/net/now.h"
+#include "runtime/obs/trace.h"
 
 namespace troupe::actors {
 
@@ -270,6 +271,16 @@ void TaskPool::NoteEndedLocked(Task& task) {
   ended.name = task.call.function->name;
   ended.failed = (task.slot->flags() & kErrorFlags) != 0;
   if (ended.ended == Instant{}) ended.ended = Now();  // it was not given to any process
+  if (ended.lane != 0) {
+    obs::Span span;
+    span.kind = obs::SpanKind::kTask;
+    span.begin = ended.ended - ended.took;
+    span.end = ended.ended;
+    span.name = *ended.name;
+    span.value = ended.failed ? 1 : 0;
+    span.track = static_cast<std::uint32_t>(ended.lane);
+    obs::AddSpan(span);
+  }
   HistoryLocked().Add(std::move(ended));
 }
 

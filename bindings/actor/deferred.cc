@@ -6,13 +6,15 @@ namespace troupe::bindings {
 
 DeferredCall::DeferredCall(PyObject* method, PyObject* const* args, std::size_t count,
                            PyObject* keywords, actors::CallerConnection& peer,
-                           std::uint64_t sequence, PyObject* name, const AnswerForm& form,
-                           std::size_t group, std::shared_ptr<ItemSender> items)
+                           std::uint64_t sequence, std::uint16_t mark, PyObject* name,
+                           const AnswerForm& form, std::size_t group,
+                           std::shared_ptr<ItemSender> items)
     : method_(Py_NewRef(method)),
       keywords_(Py_XNewRef(keywords)),
       peer_(peer.shared_from_this()),
       running_{.sequence = sequence, .number = NextCallNumber()},
       name_(Py_NewRef(name)),
+      recorded_(mark, sequence, name),
       form_(form),
       group_(group),
       items_(std::move(items)) {
@@ -30,6 +32,7 @@ DeferredCall::~DeferredCall() {
 }
 
 PyObject* DeferredCall::Run() {
+  recorded_.Begin();
   const std::size_t named =
       keywords_ != nullptr ? static_cast<std::size_t>(PyTuple_GET_SIZE(keywords_)) : 0;
   return PyObject_Vectorcall(method_, args_.data() + 1,
@@ -39,6 +42,7 @@ PyObject* DeferredCall::Run() {
 
 void DeferredCall::AnswerCancelled(const char* when, bool flush) {
   if (std::exchange(answered_, true)) return;
+  recorded_.End();
   actors::ByteBuffer reply;
   reply.Extend(actors::kFrameHeadBytes);
   WriteCancelled(reply, name_, when);
@@ -51,6 +55,7 @@ void DeferredCall::Conclude(PyObject* result, bool flush) {
     Py_XDECREF(result);
     return;
   }
+  recorded_.End();
   char space[512];
   actors::ByteBuffer reply(space, sizeof space);
   reply.Extend(actors::kFrameHeadBytes);

@@ -12,6 +12,7 @@
 #include "actors/server/caller_connection.h"
 #include "bindings/actor/answer.h"
 #include "bindings/actor/item_sender.h"
+#include "bindings/actor/recorded_run.h"
 #include "bindings/support/running.h"
 
 namespace troupe::bindings {
@@ -19,10 +20,12 @@ namespace troupe::bindings {
 /// Owns what it points to. Dropped without an answer, it gives none: the end of its actor does.
 class DeferredCall {
  public:
-  /// `args` are `positional` values, then one for each of `keywords` (a tuple or nullptr).
+  /// `args` are `positional` values, then one for each of `keywords` (a tuple or nullptr). `mark`:
+  /// as in actors::CallHead.
   DeferredCall(PyObject* method, PyObject* const* args, std::size_t count, PyObject* keywords,
-               actors::CallerConnection& peer, std::uint64_t sequence, PyObject* name,
-               const AnswerForm& form, std::size_t group, std::shared_ptr<ItemSender> items);
+               actors::CallerConnection& peer, std::uint64_t sequence, std::uint16_t mark,
+               PyObject* name, const AnswerForm& form, std::size_t group,
+               std::shared_ptr<ItemSender> items);
   DeferredCall(const DeferredCall&) = delete;
   DeferredCall& operator=(const DeferredCall&) = delete;
   ~DeferredCall();
@@ -51,6 +54,7 @@ class DeferredCall {
   const std::shared_ptr<actors::CallerConnection> peer_;
   RunningCall running_;
   PyObject* name_;
+  RecordedRun recorded_;
   const AnswerForm form_;
   const std::size_t group_;
   const std::shared_ptr<ItemSender> items_;

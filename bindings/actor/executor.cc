@@ -15,6 +15,7 @@
 #include "actors/net/now.h"
 #include "bindings/actor/answer.h"
 #include "bindings/actor/item_sender.h"
+#include "bindings/actor/recorded_run.h"
 #include "bindings/values/errors.h"
 #include "bindings/values/object_arguments.h"
 #include "bindings/values/pickle.h"
@@ -244,6 +245,7 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
       Defer(shape, arguments, peer, frame.head.sequence);
       return Ran::kDeferred;
     }
+    const RecordedRun recorded(prefix_.head.mark, frame.head.sequence, shape.name);
     const Running running(&running_);
     result = shape.form.streams ? Stream(shape, arguments, peer, frame.head.sequence, &cut_off)
                                 : Invoke(shape, arguments);
@@ -323,8 +325,8 @@ bool PySession::Resolve(Shape& shape) {
 void PySession::Defer(const Shape& shape, Arguments& arguments, actors::CallerConnection& peer,
                       std::uint64_t sequence) {
   executor_.Submit(std::make_unique<DeferredCall>(
-      shape.method, arguments.first(), arguments.size(), shape.keywords, peer, sequence, shape.name,
-      shape.form, shape.group, NewItems(shape, peer, sequence)));
+      shape.method, arguments.first(), arguments.size(), shape.keywords, peer, sequence,
+      prefix_.head.mark, shape.name, shape.form, shape.group, NewItems(shape, peer, sequence)));
 }
 
 std::shared_ptr<ItemSender> PySession::NewItems(const Shape& shape, actors::CallerConnection& peer,

@@ -27,6 +27,7 @@
 #include "bindings/values/ref.h"
 #include "bindings/values/task_arguments.h"
 #include "bindings/values/values.h"
+#include "runtime/obs/trace.h"
 
 namespace troupe::bindings {
 namespace {
@@ -178,7 +179,7 @@ namespace {
 
 /// The frame of a call, but for its seal. False: an error is set.
 bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
-               Py_ssize_t positional, PyObject* keywords, ByteBuffer& frame,
+               Py_ssize_t positional, PyObject* keywords, std::uint16_t mark, ByteBuffer& frame,
                ShapeTable::Shape* shape, Outgoing* outgoing) {
   if (!self->shapes->Find(kind.target, keywords, shape)) return false;
   const Py_ssize_t count = positional + (keywords != nullptr ? PyTuple_GET_SIZE(keywords) : 0);
@@ -187,6 +188,7 @@ bool MakeFrame(CallChannelObject* self, const CallKind& kind, PyObject* const* a
   head.shape = shape->id;
   head.arg_count = static_cast<std::uint16_t>(count);
   head.keyword_count = static_cast<std::uint16_t>(count - positional);
+  head.mark = mark;
   frame.AppendValue(head);
   if (shape->named) self->shapes->AppendNames(frame, kind.target, keywords);
   return AppendCallValues(frame, args, positional, kind.method, keywords, outgoing);
@@ -286,6 +288,18 @@ actors::AnswerRef Send(CallChannelObject* self, ByteBuffer& frame, const CallKin
   return slot;
 }
 
+/// Records a marked call that is queued: its number, which its actor knows too, is known now.
+void Record(std::uint16_t mark, Instant began, const actors::Answer& slot, const CallKind& kind) {
+  obs::Span span;
+  span.kind = obs::SpanKind::kCall;
+  span.begin = began;
+  span.end = obs::TraceNow();
+  const char* name = PyUnicode_AsUTF8(kind.method);
+  span.name = name != nullptr ? name : "?";
+  span.flow = obs::FlowOf(mark, slot.call());
+  obs::AddSpan(span);
+}
+
 }  // namespace
 
 std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind) {
@@ -312,6 +326,8 @@ PyObject* RefsOf(CallChannelObject* channel, const CallKind& kind, actors::ItemS
 PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* const* args,
                     Py_ssize_t positional, PyObject* keywords) {
   if (!CheckGeneration(self)) return nullptr;
+  const std::uint16_t mark = obs::SampleCall();
+  const Instant began = mark == 0 ? Instant{} : obs::TraceNow();
   ShapeTable::Shape shape;
   char space[512];
   ByteBuffer frame(space, sizeof space);
@@ -322,7 +338,9 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
   outgoing.names_inside = place != Channel::Place::kHere;
   std::vector<actors::ArgumentToCome> to_come;
   outgoing.to_come = &to_come;
-  if (!MakeFrame(self, kind, args, positional, keywords, frame, &shape, &outgoing)) return nullptr;
+  if (!MakeFrame(self, kind, args, positional, keywords, mark, frame, &shape, &outgoing)) {
+    return nullptr;
+  }
   const std::shared_ptr<actors::ItemStream> items = NewItems(kind);
   const actors::PendingCalls* const line = channel.line();
   const bool waits = !to_come.empty() || (line != nullptr && line->Holds());
@@ -330,6 +348,7 @@ PyObject* IssueCall(CallChannelObject* self, const CallKind& kind, PyObject* con
                                  : Send(self, frame, kind, keywords, outgoing, shape,
                                         place == Channel::Place::kHere, items);
   if (slot == nullptr) return nullptr;
+  if (mark != 0 && !waits) Record(mark, began, *slot, kind);
   if (const RunningCall* const made_by = Running::current()) slot->set_started_by(made_by->number);
   if (kind.returns == 1 && !kind.streams) return NewRef(slot.Take(), self, kind.method);
   if (kind.streams) return NewRefStream(slot.Take(), items, self, kind);

@@ -210,6 +210,7 @@ inline constexpr RoleRow kRoles[] = {
     AskWorker<ReadLogs>(any, any, any, no, any),
     AskWorker<ReadStacks>(any, any, any, no, no),
     AskWorker<ReadProfile>(any, any, any, no, no),
+    AskWorker<ReadTimeline>(any, any, any, no, no),
     AskWorker<PutBlob>(any, any, any, no, no),
     AskWorker<GetBlob>(any, any, any, any, no),
     // What a worker answers, and what it says to its processes and they to it.
@@ -217,7 +218,6 @@ inline constexpr RoleRow kRoles[] = {
     NotToTheHead<LogParts>(),
     NotToTheHead<StackDump>(),
     NotToTheHead<ProfileDump>(),
-    NotToTheHead<ReadTimeline>(),  // nobody answers these two yet
     NotToTheHead<TimelinePart>(),
     NotToTheHead<BlobChunk>(),
     NotToTheHead<ForkRequest>(),

@@ -186,6 +186,7 @@ def test_RL1_a_workers_token_reads_nothing_at_another_node_and_leaves_nothing_th
         ("ReadLog", log),
         ("ReadLogs", {"streams": [], "bytes_max": 100}),
         ("ReadStacks", {"actor": actor._link.actor}),
+        ("ReadTimeline", {"since_ms": 1000}),
         ("ReadProfile", {"actor": actor._link.actor, "duration_ms": 1000, "rate_per_s": 10}),
         ("PutBlob", {"sha256": hashlib.sha256(b"x").digest(), "offset": 0, "size_bytes": 1}),
     ]

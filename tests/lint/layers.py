@@ -26,7 +26,7 @@ EDGES = {
     "runtime/net": ["runtime/base", "runtime/wire", "runtime/async"],
     "runtime/client": ["runtime/base", "runtime/wire", "runtime/async", "runtime/net"],
     "runtime/store": ["runtime/base", "runtime/os", "runtime/wire", "runtime/async", "runtime/net"],
-    "runtime/obs": ["runtime/base", "runtime/async"],
+    "runtime/obs": ["runtime/base"],
     "placement": ["runtime/base"],
     "head": ["placement"] + RUNTIME,
     "worker": ["placement"] + RUNTIME,

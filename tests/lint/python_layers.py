@@ -31,6 +31,7 @@ ROOTS = (
     "_rendezvous",
     "_strategies",
     "_tracebacks",
+    "_tracing.record",
     "_typed",
     "_typed.option",
     "_visible",

@@ -21,7 +21,7 @@ constexpr char kNcclPorts[] = "NCCL_IB_HCA";
 // of programs that choose a device themselves
 constexpr char kRayLeavesIt[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
 
-constexpr std::array<std::string_view, 21> kNotInherited = {"RANK",
+constexpr std::array<std::string_view, 22> kNotInherited = {"RANK",
                                                             "LOCAL_RANK",
                                                             "NODE_RANK",
                                                             "GROUP_RANK",
@@ -41,7 +41,8 @@ constexpr std::array<std::string_view, 21> kNotInherited = {"RANK",
                                                             "NOTIFY_SOCKET",
                                                             "WATCHDOG_USEC",
                                                             "WATCHDOG_PID",
-                                                            "TROUPE_PROCESS_ID"};
+                                                            "TROUPE_PROCESS_ID",
+                                                            "TROUPE_TRACE_DIR"};
 
 Variables Inherited(const NodeFacts& facts, const wire::RuntimeEnvironment& environment) {
   Variables variables;
@@ -86,6 +87,7 @@ void Common(const NodeFacts& facts, ProcessId process, const LaunchId& launch, s
   (*variables)["TROUPE_ADDRESS"] = facts.head_address;
   (*variables)["RAY_ADDRESS"] = facts.head_address;
   (*variables)[kProcessVariable] = process.Hex();
+  if (!facts.trace_dir.empty()) (*variables)[kTraceVariable] = facts.trace_dir;
   if (!launch.IsNil()) {
     (*variables)["TROUPE_LAUNCH_ID"] = launch.Hex();
     (*variables)["TROUPE_EPOCH"] = std::to_string(epoch);

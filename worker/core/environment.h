@@ -36,6 +36,8 @@ std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32
 
 /// Marks every process of the runtime and its descendants, wherever they are re-parented to.
 inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
+/// Where the process makes the file of its ring of spans (runtime/obs/trace.h), named by its id.
+inline constexpr char kTraceVariable[] = "TROUPE_TRACE_DIR";
 /// In that of a process whose executable is no interpreter (wire::RuntimeEnvironment::program): the
 /// descriptor of its control channel.
 inline constexpr char kControlVariable[] = "TROUPE_CONTROL_FD";

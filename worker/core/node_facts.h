@@ -33,6 +33,7 @@ struct NodeFacts {
   std::string unix_path;
   std::string socket_dir;      // processes' sockets, short: 108 bytes is the limit
   std::string result_dir;      // values larger than a frame
+  std::string trace_dir;       // rings of spans, one file a process; empty: none
   std::string head_address;    // TROUPE_ADDRESS of every process
   std::string python_version;  // "3.11"; empty until the zygote tells
   std::int32_t pid = 0;

@@ -85,7 +85,7 @@ struct CallHead {
   std::uint16_t shape = kNoShape;
   std::uint16_t arg_count = 0;  // positional and keyword values together
   std::uint16_t keyword_count = 0;
-  std::uint16_t reserved = 0;
+  std::uint16_t mark = 0;  // not 0: the call is recorded on both sides (runtime/obs/trace.h)
 };
 static_assert(sizeof(CallHead) == 8);
 

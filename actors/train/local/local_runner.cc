@@ -3,8 +3,20 @@
 #include <utility>
 
 #include "runtime/base/signals_blocked.h"
+#include "runtime/obs/trace.h"
 
 namespace troupe::train {
+namespace {
+
+/// A work that is over, as a span of the process's ring.
+void Record(obs::Span& span, const LocalWork& work, const std::vector<Operation>& operations) {
+  span.end = obs::TraceNow();
+  span.name = operations.empty() ? "nothing" : NameOf(operations.front().kind);
+  span.value = work.seq();
+  obs::AddSpan(span);
+}
+
+}  // namespace
 
 LocalRunner::LocalRunner(SharedArea& area, std::unique_ptr<Collectives> collectives,
                          std::function<Status(const Status&)> ended)
@@ -49,8 +61,12 @@ void LocalRunner::Run() {
     }
     Status status;
     if (area_.stopped()) status = MakeError(ErrorCode::kCancelled, "stopped");
+    obs::Span span;
+    span.kind = obs::SpanKind::kCollective;
+    if (obs::Tracing()) span.begin = obs::TraceNow();
     for (const auto& operation : next->operations)
       if (status.ok()) status = collectives_->Run(operation, next->work->seq());
+    if (obs::Tracing()) Record(span, *next->work, next->operations);
     const auto work = next->work;
     // What it says of its end may depend on what is still to be heard.
     const Status told = status.ok() ? status : ended_(status);

@@ -228,7 +228,7 @@ def init(
     session.store["log_to_driver"] = log_to_driver
     session.store["runtime_env"] = runtime_env
     session.store["infeasible"] = infeasible
-    _session.set_current(session)
+    connect.make_current(session)
     if not _registered:
         _registered = True
         atexit.register(_leave)

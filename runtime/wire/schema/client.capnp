@@ -300,7 +300,7 @@ struct ProfileDump { processes @0 :UInt32; }       # attachment: JSON as troupe.
 # What processes of this node recorded within the last sinceMs: those of a launch, an actor, or, with neither, all. sinceMs 0: the clock alone.
 # `callsEvery`, where it is not 0: for callsForMs from now one actor call in so many is recorded, too. Answer: TimelinePart.
 struct ReadTimeline { launch @0 :LaunchId; actor @1 :ActorId; sinceMs @2 :UInt32; callsEvery @3 :UInt32; callsForMs @4 :UInt32; bytesMax @5 :UInt32; }
-# Nanoseconds of this node's CLOCK_MONOTONIC at which the question came and the answer left. Attachment: as troupe._tracing.rings packs it.
+# Nanoseconds of this node's CLOCK_BOOTTIME at which the question came and the answer left. Attachment: as troupe._tracing.rings packs it.
 struct TimelinePart { receivedNs @0 :UInt64; answeredNs @1 :UInt64; rings @2 :UInt32; }
 struct PutBlob { sha256 @0 :Data; offset @1 :UInt64; sizeBytes @2 :UInt64; }       # attachment: a chunk. Answer: Ok
 struct GetBlob { sha256 @0 :Data; offset @1 :UInt64; }                             # answer: BlobChunk

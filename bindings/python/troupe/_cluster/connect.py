@@ -22,6 +22,7 @@ from troupe._cluster import (
     session as _session,
 )
 from troupe._identity import boot_id
+from troupe._tracing import record
 from troupe._wire import Role
 
 STOP_GRACE_S = 3.0
@@ -284,7 +285,20 @@ def _kept(key: str, make: Any) -> _session.Session:
             if not _hidden:
                 atexit.register(close_hidden)
             known = _hidden[key] = make()
+            record_here(known)
         return known
+
+
+def make_current(session: _session.Session) -> None:
+    """Make it the current session of this process, which records spans from now on."""
+    _session.set_current(session)
+    record_here(session)
+
+
+def record_here(session: _session.Session) -> None:
+    """Have this program record spans from now on (`troupe timeline`), unless it does already."""
+    if not session.in_process:
+        record.open_of_program(str(session.store.get("cluster_id", "")))
 
 
 def sessions_here() -> list[_session.Session]:

@@ -18,6 +18,7 @@ from troupe._code import failures
 from troupe._context import ActorContext
 from troupe._process import exit as _leave, finish, process_groups, rank, stopping
 from troupe._process.channel import ProcessChannel
+from troupe._tracing import record
 
 ASYNC_CONCURRENCY = 1000
 REPR_CHARS_MAX = 256
@@ -31,7 +32,8 @@ def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> No
     process_groups.prepare()
     stopping.install()
     rank.track(session, {**begin, "rank": None, "local_rank": None})
-    living, traits, running, loop = _construct(channel, begin, attachment)
+    with record.span(record.Kind.PHASE, f"construct {begin['class_name']}"):
+        living, traits, running, loop = _construct(channel, begin, attachment)
     ActorContext.current.traits = traits
     from troupe import _calls
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from troupe._code import runtime_env
 from troupe._process import main_imports, os_calls, threads
+from troupe._tracing import record
 
 if TYPE_CHECKING:
     from troupe._process.channel import ProcessChannel
@@ -168,6 +169,16 @@ def serve(control_fd: int, kind: str, zygote: socket.socket) -> NoReturn:
     become(channel, kind)
 
 
+def _label(first: str, begin: dict[str, Any]) -> dict[str, Any]:
+    """Say what the process of this first message is, for who reads its spans."""
+    common = {"launch": begin["launch"], "cluster": begin["cluster_id"], "node": begin["node_name"]}
+    if first == "ActorBegin":
+        kind = {"kind": "actor", "name": begin["class_name"], "actor": begin["actor"]}
+    else:
+        kind = {"kind": "rank", "name": begin["name"], "rank": begin["rank"]}
+    return {**common, **kind}
+
+
 def become(channel: ProcessChannel, kind: str) -> NoReturn:
     """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
     from troupe import _identity
@@ -182,6 +193,7 @@ def become(channel: ProcessChannel, kind: str) -> NoReturn:
             channel.read_on()
             store_host.run(channel)
         first, fields, attachment = channel.first()
+        record.open_of_process(_label(first, fields))
         _identity.placed_on(fields["boot_id"])
         channel.read_on()
         if first == "RankBegin" and fields["mode"] == "driver" and fields["rank"] == 0:

@@ -29,6 +29,7 @@ from troupe._process import (
     torch_backend,
 )
 from troupe._process.channel import ProcessChannel
+from troupe._tracing import record
 from troupe._wire import FailureKind
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def prepare(
     channel: ProcessChannel, begin: dict[str, Any], attachment: bytes, session: _session.Session
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Loads the function and reports it; a function that cannot be loaded ends the process."""
-    loaded = _or_end(channel, begin, lambda: load_function(channel, begin, attachment, session))
+    with record.span(record.Kind.PHASE, "load the function"):
+        loaded = _or_end(channel, begin, lambda: load_function(channel, begin, attachment, session))
     channel.send("RankPrepared", {"serving": False})
     found: tuple[Any, tuple[Any, ...], dict[str, Any]] = loaded
     return found
@@ -153,7 +155,8 @@ def _or_end(channel: ProcessChannel, begin: dict[str, Any], step: Callable[[], A
 
 def start(channel: ProcessChannel, context: LaunchContext) -> dict[str, Any]:
     """Waits until all ranks are there; sets the variables known only now."""
-    roster = channel.wait_run()
+    with record.span(record.Kind.PHASE, "wait for all ranks"):
+        roster = channel.wait_run()
     os.environ.update({item["name"]: item["value"] for item in roster["env"]})
     _rendezvous.enter_rank(
         alone=context.world_size == 1 or context.is_driver,
@@ -189,7 +192,8 @@ def call(
     rank = begin["rank"]
     try:
         try:
-            value = function(*args, **kwargs)
+            with record.span(record.Kind.PHASE, f"run {begin['name']}"):
+                value = function(*args, **kwargs)
         finally:
             stopping.finished()
             _show_last_words()

@@ -1,1 +1,1 @@
-"""Profiles of processes, read from outside."""
+"""Where time goes: spans that processes record, and profiles of them from outside."""

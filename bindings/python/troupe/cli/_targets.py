@@ -73,6 +73,18 @@ def _info(session: Any, target: str) -> dict[str, Any]:
     ]
 
 
+def named(session: Any, target: str) -> dict[str, str]:
+    """Return the launch or the actor whose id begins with `target`, as `{"launch": id}` or
+    `{"actor": id}`.
+
+    Raises:
+        click.UsageError: There is none, or there are several.
+    """
+    info = _info(session, target)
+    kind = "launch" if "rank_infos" in info else "actor"
+    return {kind: info[kind]}
+
+
 def read_processes(
     session: Any,
     target: str,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from troupe._cluster import live_output, status_lines
+from troupe._tracing import record
 from troupe.tune._core.deciding import WORST, End, Report
 from troupe.tune._core.rules import lookup
 from troupe.tune._core.trial import Trial
@@ -30,6 +31,7 @@ class Shown:
         self._began = time.monotonic()
         self._counts = {"running": 0, "paused": 0, "done": 0, "stopped": 0, "failed": 0}
         self._state: dict[str, str] = {}  # of trials that are not over
+        self._since_ns: dict[str, int] = {}  # when they came to be so
         self._best: tuple[float, str, Any, Mapping[str, Any]] | None = None
 
     def begin(self) -> None:
@@ -70,6 +72,7 @@ class Shown:
             self._leave(trial)
             if state:
                 self._state[trial] = state
+                self._since_ns[trial] = record.now_ns()
                 self._counts[state] += 1
 
     def ended(self, trial: str, end: End) -> None:
@@ -89,6 +92,10 @@ class Shown:
     def _leave(self, trial: str) -> None:
         if state := self._state.pop(trial, ""):
             self._counts[state] -= 1
+            name = f"{self._name} {trial}"
+            since_ns = self._since_ns.pop(trial)
+            if state == "running":
+                record.add(record.Kind.TRIAL, name, since_ns)
 
     def _progress(self) -> str:
         with self._lock:
