@@ -231,7 +231,7 @@ Imports ImportsOf(const dl_phdr_info& library) {
 
 // A function that the library calls through its table of imports.
 struct Call {
-  std::string_view name;
+  const char* name = nullptr;
   void* replacement = nullptr;  // null: only its address is wanted
   void** original = nullptr;    // where its address goes; null: it is not the library's own
   std::vector<void**> slots = {};
@@ -284,9 +284,10 @@ bool Find(const Imports& imports, ElfW(Addr) base, std::array<Call, kCount>& cal
       const auto kind = ELF64_R_TYPE(first[i].r_info);
       if (index == 0 || (kind != kCall && kind != kAddress)) continue;
       const ElfW(Sym)& symbol = imports.symbols[index];
-      const std::string_view name = imports.names + symbol.st_name;
+      const char* name = imports.names + symbol.st_name;
       for (Call& each : calls) {
-        if (each.name != name || (each.original != nullptr && symbol.st_value == 0)) continue;
+        // Not by string_view: the lengths of 60,000 long names would take most of the time.
+        if (std::strcmp(each.name, name) != 0 || (each.original != nullptr && symbol.st_value == 0)) continue;
         if (each.slots.empty()) ++found;
         each.slots.push_back(reinterpret_cast<void**>(base + first[i].r_offset));
         if (each.original != nullptr)
@@ -307,15 +308,25 @@ int Replace(const std::array<Call, kCount>& calls) {
   return replaced;
 }
 
-int ReplaceIn(dl_phdr_info* library, std::size_t /*size*/, void* replaced) {
+// Where the library is whose calls were replaced, here or in the process that this one was forked
+// from, and how many were.
+struct Done {
+  ElfW(Addr) base = 0;
+  int count = 0;
+};
+
+int ReplaceIn(dl_phdr_info* library, std::size_t /*size*/, void* done) {
   const std::string_view path = library->dlpi_name == nullptr ? "" : library->dlpi_name;
   if (path.substr(path.rfind('/') + 1) != kLibrary) return 0;
+  auto& [base, count] = *static_cast<Done*>(done);
+  if (base == library->dlpi_addr) return 1;
+  base = library->dlpi_addr;
+  count = 0;
   const Imports imports = ImportsOf(*library);
   if (imports.symbols == nullptr || imports.names == nullptr) return 1;
   auto kernel = KernelCalls();
   auto reads = ReadingCalls();
   auto descriptors = DescriptorCalls();
-  int& count = *static_cast<int*>(replaced);
   Find(imports, library->dlpi_addr, kernel);
   count += Replace(kernel);
   if (Find(imports, library->dlpi_addr, reads)) count += Replace(reads);
@@ -326,9 +337,9 @@ int ReplaceIn(dl_phdr_info* library, std::size_t /*size*/, void* replaced) {
 int TellOfEnds() {
   static const int installed = pthread_atfork(&BeforeFork, &AfterFork, &AfterFork);
   (void)installed;
-  int replaced = 0;
-  dl_iterate_phdr(ReplaceIn, &replaced);
-  return replaced;
+  static Done done;  // callers hold Python's lock
+  dl_iterate_phdr(ReplaceIn, &done);
+  return done.count;
 }
 
 std::vector<std::uint64_t> Registered() {
@@ -351,7 +362,8 @@ void SetGroups(const std::vector<std::uint16_t>& ports, const std::vector<std::u
 void bind_gloo_calls(nb::module_& m) {
   m.def("gloo_tells_of_ends", &TellOfEnds,
         "From now on Gloo, of the torch that is loaded, lets go of who sends and who receives when "
-        "a connection of its groups ends. Returns how many of its calls were found; 0: none.");
+        "a connection of its groups ends. Returns how many of its calls were found; 0: none. Takes "
+        "milliseconds at its first call in a process and in those that it was forked from.");
   m.def("gloo_sockets", &Registered, "Return the inodes of the connections that Gloo has now.");
   m.def("set_gloo_sockets", &SetGroups, "ports"_a, "inodes"_a,
         "The connections of its groups: accepted at these ports, or opened with these inodes.");

@@ -96,11 +96,11 @@ def note(module: Any) -> None:
     if cls is None or hasattr(cls.__init__, "_troupe_original"):  # a torch without Gloo
         return
     make = cls.__init__
-    native.gloo_tells_of_ends()
 
     # In place of the class's own: torch asks for objects of this very class.
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         global _making
+        native.gloo_tells_of_ends()
         before = {inode for inode, _ in _sockets()}
         with _lock:
             _making = before

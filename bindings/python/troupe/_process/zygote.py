@@ -319,6 +319,10 @@ def main() -> None:
     preimports.preimport(preimports.OWN_MODULES)
     libraries = preimports.loaded_libraries(base_path)
     failed = failed or preimport_named(asked, own_path)
+    if "torch" in sys.modules:
+        from troupe import _native
+
+        _native.gloo_tells_of_ends()  # once here, and not in each rank that makes a group
     _threads.find()
     gc.collect()
     gc.disable()
