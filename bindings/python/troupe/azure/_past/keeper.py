@@ -58,7 +58,6 @@ class Keeper:
     def begin(self, handle: LaunchHandle, info: dict[str, Any]) -> None:
         """Keep a job that was submitted just now, and its end on a thread."""
         try:
-            records.prune()
             records.write(self._record(info))
         except (exceptions.TroupeError, OSError) as error:
             self._warn(error)
@@ -74,6 +73,7 @@ class Keeper:
             self._ended.add(info["launch"])
             try:
                 self._write_end(info)
+                records.prune()
             except (exceptions.TroupeError, OSError) as error:
                 self._warn(error)
 

@@ -92,15 +92,15 @@ def prune() -> None:
     """Remove records of ended jobs that are too old or too many, and folders whose record was
     damaged long ago."""
     kept = size = 0
-    known = read_all()
-    for folder in {*_folders()} - {_root() / each.launch for each in known}:
+    root, known = _root(), read_all()
+    for folder in {*_folders()} - {root / each.launch for each in known}:
         with contextlib.suppress(OSError):  # another process removes it just now
             if time.time() - folder.stat().st_mtime > packages.UNUSED_S:
                 shutil.rmtree(folder, ignore_errors=True)
     for record in known:
         if record.is_running:
             continue
-        folder = _root() / record.launch
+        folder = root / record.launch
         kept, size = kept + 1, size + _size_of(folder / _LOGS)
         ended_s = record.ended_s or record.submitted_us / 1e6
         if (
