@@ -287,7 +287,8 @@ bool Find(const Imports& imports, ElfW(Addr) base, std::array<Call, kCount>& cal
       const char* name = imports.names + symbol.st_name;
       for (Call& each : calls) {
         // Not by string_view: the lengths of 60,000 long names would take most of the time.
-        if (std::strcmp(each.name, name) != 0 || (each.original != nullptr && symbol.st_value == 0)) continue;
+        if (std::strcmp(each.name, name) != 0) continue;
+        if (each.original != nullptr && symbol.st_value == 0) continue;
         if (each.slots.empty()) ++found;
         each.slots.push_back(reinterpret_cast<void**>(base + first[i].r_offset));
         if (each.original != nullptr)
