@@ -22,8 +22,10 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
+from troupe._after_import import after_import
 from troupe._cluster import home
-from troupe._tracking import rule, turns
+from troupe._code import packages
+from troupe._tracking import empty_store, rule, turns
 
 ADDRESS = "TROUPE_TRACKING_STORE"
 """The variable with the address, which may hold a password: not among its arguments, which other
@@ -61,6 +63,8 @@ def main() -> None:
     for name in [name for name in os.environ if name.startswith("_MLFLOW_SERVER_")]:
         del os.environ[name]
     store = Store(os.environ.pop(ADDRESS))
+    cache = os.fspath(packages.cache())
+    after_import({"mlflow.store.db.utils": lambda utils: empty_store.install(utils, cache)})
     while True:
         asked = read(sys.stdin.buffer)
         if asked is None:

@@ -21,7 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe._tracking import rule, turns
+from troupe._code import packages
+from troupe._tracking import empty_store, rule, turns
 
 INSIDE = "mlflow"
 STORE, RUN = "TROUPE_JOB_MLFLOW", "TROUPE_JOB_MLFLOW_RUN"
@@ -73,6 +74,7 @@ def variables(
         rule.URI: f"sqlite:///{inside / _DATABASE}",
         STORE: os.fspath(inside),
         RUN: json.dumps(wish),
+        empty_store.FOLDER: os.fspath(packages.cache()),
         "PYTHONPATH": path,
         rule.EXPERIMENT: None,
         rule.EXPERIMENT_NAME: wish["experiment"] or None,

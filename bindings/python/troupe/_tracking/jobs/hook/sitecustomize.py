@@ -170,6 +170,11 @@ def _where_it_fits(change: Callable[[object], None]) -> Callable[[object], None]
 _CHANGES = {
     "mlflow.tracking.fluent": _where_it_fits(_change_fluent),
     "mlflow.tracking._tracking_service.registry": _where_it_fits(_change_registry),
+    "mlflow.store.db.utils": _where_it_fits(
+        lambda utils: _of_troupe("_tracking/empty_store.py").install(
+            utils, os.environ.get("TROUPE_MLFLOW_EMPTY", "")
+        )
+    ),
 }
 
 
