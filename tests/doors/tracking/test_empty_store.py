@@ -99,7 +99,8 @@ class Migrations:
 @pytest.fixture
 def migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Migrations:
     """MLflow of version 9.1, by name only."""
-    monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(__version__="9.1"))  # type: ignore[arg-type]
+    fake: Any = SimpleNamespace(__version__="9.1")
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
     return Migrations(tmp_path)
 
 

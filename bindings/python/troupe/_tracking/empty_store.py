@@ -1,4 +1,4 @@
-"""A migrated MLflow database without runs, kept per version of MLflow and copied for each new store.
+"""A migrated MLflow database without runs, kept per version of MLflow, copied for each new store.
 
 MLflow runs all its migrations where a database is new, which takes seconds of a processor. The file
 lies in the host's cache (`troupe/_code/packages.py`): `mlflow-VERSION.db`, this user's alone.

@@ -42,8 +42,8 @@ class Command(Described):
     Its attributes are those that `command()` has as keywords.
 
     `resources`, `limits` and `queue_settings` are objects of their own. `status` and `id` are what
-    the cluster said when it was last asked. `studio_url`: None, for no page shows a job. Calling it
-    with values of inputs makes another one: `job(epochs=3)`.
+    the cluster said when it was last asked. `studio_url`: its page, a file on this host, once
+    it was submitted. Calling it with values of inputs makes another one: `job(epochs=3)`.
     """
 
     type = "command"

@@ -14,6 +14,7 @@ from troupe import exceptions
 from troupe._cluster import connect, session as _session
 from troupe.azure._jobs.job import plain
 from troupe.azure._jobs.operations import JobOperations
+from troupe.azure._jobs.services import STUDIO
 from troupe.cli import _common, _outputs
 from troupe.launch import _errors
 
@@ -60,6 +61,24 @@ def _options(command: Any) -> Any:
 _name = click.option(
     "--name", "-n", required=True, metavar="NAME", help="Of the job, or the beginning of its id."
 )
+
+
+_web = click.option("--web", is_flag=True, help="Open the job's page (studio_url) in a browser.")
+
+
+def _open_page(job: Any) -> None:
+    """Show the page of a job in a browser; where none opens, its address."""
+    import webbrowser
+
+    if job.studio_url and not webbrowser.open(job.studio_url):
+        click.echo(f"no browser opens here: {job.studio_url}", err=True)
+
+
+def _fields(job: Any) -> dict[str, Any]:
+    """Return what is printed of a job, with the address of its page as `az` has it."""
+    found: dict[str, Any] = plain(job.to_dict())
+    services = {**found.get("services", {}), STUDIO: {"endpoint": job.studio_url}}
+    return {**found, "studio_url": job.studio_url, "services": services}
 
 
 @contextmanager
@@ -109,7 +128,7 @@ def _jobs(
     metavar="KEY",
     help="Return the job that was submitted with this key before, if the cluster still keeps it.",
 )
-@click.option("--web", "_web", is_flag=True, hidden=True, expose_value=False)
+@_web
 @_outputs.options("json")
 @_options
 def create(
@@ -118,6 +137,7 @@ def create(
     overrides: tuple[str, ...],
     stream: bool,
     idempotency_key: str | None,
+    web: bool,
     form: str,
     query: Any,
     address: str | None,
@@ -138,12 +158,17 @@ def create(
         described.name = name
     if stream and not (address or cluster or _common.is_cluster_known()):
         jobs = JobOperations(connect.embedded())
-        return _follow(jobs, jobs.create_or_update(described, idempotency_key=idempotency_key))
+        submitted = jobs.create_or_update(described, idempotency_key=idempotency_key)
+        if web:
+            _open_page(submitted)
+        return _follow(jobs, submitted)
     with _jobs(address, token_file, cluster, starts=True) as jobs:
         submitted = jobs.create_or_update(described, idempotency_key=idempotency_key)
+        if web:
+            _open_page(submitted)
         if stream:
             return _follow(jobs, submitted)
-        _outputs.show(plain(submitted.to_dict()), form, query)
+        _outputs.show(_fields(submitted), form, query)
         return 0
 
 
@@ -190,11 +215,12 @@ def _code_of(follow: Callable[[], None]) -> int:
 
 @job.command()
 @_name
-@click.option("--web", "_web", is_flag=True, hidden=True, expose_value=False)
+@_web
 @_outputs.options("json")
 @_options
 def show(
     name: str,
+    web: bool,
     form: str,
     query: Any,
     address: str | None,
@@ -203,7 +229,10 @@ def show(
 ) -> None:
     """Print a job: name, id, status."""
     with _jobs(address, token_file, cluster) as jobs:
-        _outputs.show(plain(jobs.get(name).to_dict()), form, query)
+        found = jobs.get(name)
+        if web:
+            _open_page(found)
+        _outputs.show(_fields(found), form, query)
 
 
 @job.command("list")

@@ -18,7 +18,7 @@ from troupe.azure._jobs.not_here import INSTEAD_OF, NO_METHODS, NOT_HERE
 from troupe.azure._jobs.own import OwnJobs, runs_of
 from troupe.azure._jobs.poller import Poller
 from troupe.azure._jobs.states import TERMINAL, job_of, status_of
-from troupe.azure._past import jobs as _past_jobs
+from troupe.azure._past import jobs as _past_jobs, page
 from troupe.azure._pipeline.job import PipelineJob
 from troupe.azure._sweep_job import Sweep
 from troupe.azure.constants import ListViewType
@@ -133,9 +133,9 @@ class JobOperations:
         info = session.request("GetLaunch", {"launch": handle.id})[1]["info"]
         job.id, job.name, job.status = handle.id, info["name"], status_of(info)
         job.creation_context = made_at(info["submitted_us"] / 1e6, info.get("user", ""))
-        job.services = {**job.services, **services_of(job.studio_url)}
         if own:
             self._own.add(handle, info)
+        job.services = {**job.services, **services_of(page.write(job))}
         return job
 
     def _begin(self, job: Sweep | PipelineJob) -> None:
@@ -203,11 +203,12 @@ class JobOperations:
 
             return runs.SweepState(seen)
         past = self._past(name)
-        if past is not None:
-            return past.get()
-        is_known = any(each["name"] == name for each in self._launches())
-        step: Job | None = None if is_known else runs_of("pipeline").step_job(name)
-        return step if step is not None else job_of(self.info(name))
+        is_known = past is not None or any(each["name"] == name for each in self._launches())
+        found: Job | None = None if is_known else runs_of("pipeline").step_job(name)
+        if found is None:
+            found = past.get() if past is not None else job_of(self.info(name))
+        page.write(found)
+        return found
 
     def list(
         self,
@@ -243,6 +244,7 @@ class JobOperations:
             *_past_jobs.list_all(infos),
         ]
         jobs = [each for _, each in sorted(timed, key=lambda each: -each[0])]
+        page.find_all(jobs)
         if kind:
             found = runs_of(kind).children(runs_of(kind).found(parent_job_name), jobs)
         else:
@@ -324,6 +326,7 @@ class JobOperations:
             raise
         show.finish()
         info = handle.wait_end()
+        page.write(job_of(info))
         try:
             _files.collect(handle.session, info)
         except (exceptions.TroupeError, OSError) as error:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from troupe import exceptions
 from troupe._cluster import status_lines
 from troupe.azure import _start
-from troupe.azure._jobs.states import TERMINAL
-from troupe.azure._past import jobs as _past_jobs, keeper
+from troupe.azure._jobs.states import TERMINAL, job_of
+from troupe.azure._past import jobs as _past_jobs, keeper, page
 from troupe.launch._handle import LaunchHandle
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class OwnJobs:
                 untold.append(info)
         for info in untold[:_PLACES_MAX]:
             self.tell_place(info)
+        for info in untold[_PLACES_MAX:]:
+            page.write(self._jobs.get(info["name"]))
         if len(untold) > _PLACES_MAX:
             status_lines.say(
                 f"troupe: {len(untold) - _PLACES_MAX} more jobs of this program are kept for a "
@@ -98,6 +100,7 @@ class OwnJobs:
         if now["state"] == "terminal":
             self._told.add(info["launch"])
             keeper.of_session(session, _start.DOOR).finish(now)
+            page.write(job_of(now))
             status_lines.say(_past_jobs.describe_place(info["launch"], info["name"]))
 
 

@@ -67,7 +67,7 @@ def kept_here(names: Set[str]) -> dict[str, Callable[[], _files.Kept]]:
     latest = {each.name: each for each in reversed(records.read_all()) if each.name in names}
     found: dict[str, Callable[[], _files.Kept]] = {}
     for name, record in latest.items():
-        place = keeper.folder_of(record.launch)
+        place = records.folder_of(record.launch)
         if place is not None:
             found[name] = partial(_files.KeptHere, name, record.outcome, place)
     return found
@@ -76,7 +76,7 @@ def kept_here(names: Set[str]) -> dict[str, Callable[[], _files.Kept]]:
 def describe_place(launch: str, name: str) -> str:
     """Return a line that says where a job's files are, now that its cluster ends with this
     program."""
-    folder = keeper.folder_of(launch)
+    folder = records.folder_of(launch)
     if folder is None:
         return f"job {name} · kept for a week: troupe azure job show -n {name}"
     return (
@@ -136,7 +136,7 @@ class PastJob:
                 )
                 return
         name = self._record.name
-        place = keeper.folder_of(self._record.launch)
+        place = records.folder_of(self._record.launch)
         if place is None and not records.logs_of(self._record).is_dir():
             raise exceptions.ObjectLostError(
                 f"job {name} has no files here: it never began, or nobody has asked for them for a "
@@ -244,7 +244,7 @@ def _job_of(record: records.Record) -> Job:
         created=made_at(record.submitted_us / 1e6, record.user),
     )
     if not record.is_running:
-        found = sorted(each for each in records.logs_of(record).glob("*") if each.is_file())
+        found = records.printed(record.launch)
         job.log_files = {f"user_logs/{each.name}": each.as_uri() for each in found} or None
     return job
 

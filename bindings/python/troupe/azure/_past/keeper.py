@@ -12,12 +12,11 @@ import os
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
 from troupe._cluster import status_lines, view
-from troupe._code import packages, travelled
+from troupe._code import travelled
 from troupe.azure import _files
 from troupe.azure._jobs import about
 from troupe.azure._past import records
@@ -156,8 +155,3 @@ def describe_error(error: exceptions.TroupeError) -> dict[str, Any]:
             for name in ("rank", "host", "exit_code", "signal", "launch")
         },
     }
-
-
-def folder_of(launch: str) -> Path | None:
-    """Return the job's directory on this host; None: there is none, or none any more."""
-    return next(iter(packages.latest(f"job-{launch}-", 1)), None)

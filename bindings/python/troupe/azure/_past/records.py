@@ -88,6 +88,27 @@ def read_all() -> list[Record]:
     return sorted(found, key=lambda each: -each.submitted_us)
 
 
+def is_launch(text: object) -> bool:
+    """Return True for the id of a launch."""
+    return isinstance(text, str) and _LAUNCH.fullmatch(text) is not None
+
+
+def find(launch: str) -> Record | None:
+    """Return the record of a job; None: no embedded cluster of this host ran it, or it is too
+    old."""
+    return _read(_root() / launch) if is_launch(launch) else None
+
+
+def printed(launch: str) -> list[Path]:
+    """Return the files with a job's output that this host keeps."""
+    return sorted(each for each in (_root() / launch / _LOGS).glob("*") if each.is_file())
+
+
+def folder_of(launch: str) -> Path | None:
+    """Return the job's directory on this host; None: there is none, or none any more."""
+    return next(iter(packages.latest(f"job-{launch}-", 1)), None)
+
+
 def prune() -> None:
     """Remove records of ended jobs that are too old or too many, and folders whose record was
     damaged long ago."""
