@@ -134,7 +134,9 @@ def test_a_job_file_from_its_creation_to_its_files(cluster_here: Home, tmp_path:
     assert "mine" in cluster_here.run("list", "launches").stdout
     (tmp_path / "ends.py").write_text(ENDS)
     done = troupe_in(tmp_path, "run-as", "ends.py")
-    assert done.stdout == "None {} None Succeeded True Canceled\n", done.stderr
+    page, _, said = done.stdout.partition(" ")
+    assert page.startswith("file:///") and page.endswith(".html"), done.stderr
+    assert said == "{} None Succeeded True Canceled\n", done.stderr
 
 
 def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Path) -> None:

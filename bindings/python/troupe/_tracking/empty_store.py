@@ -117,7 +117,8 @@ def _is_new(path: str) -> bool:
 
 
 def _has_tables(opened: sqlite3.Connection) -> bool:
-    return opened.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone() != (0,)
+    (found,) = opened.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()
+    return bool(found)
 
 
 def _keep(path: str, kept: str) -> None:

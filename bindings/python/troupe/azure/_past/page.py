@@ -40,9 +40,10 @@ def write(job: Any) -> str | None:
     Returns:
         The address, `file://...`; None where no page can be written.
     """
+    address: str | None = job.studio_url
     if not records.is_launch(job.id):
-        return job.studio_url
-    job.studio_url = None
+        return address
+    address = None
     with contextlib.suppress(OSError):
         path = _folder() / f"{job.id}.html"
         with (
@@ -50,9 +51,10 @@ def write(job: Any) -> str | None:
             open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file,
         ):
             file.write(text_of(job))
-        job.studio_url = path.as_uri()
+        address = path.as_uri()
         _prune()
-    return job.studio_url
+    job.studio_url = address
+    return address
 
 
 def find_all(jobs: list[Any]) -> None:
