@@ -39,7 +39,7 @@ from azure.ai.ml import MLClient, command
 client = MLClient(None, "s", "g", "w")
 job = client.jobs.create_or_update(command(command="exec sleep 1000", environment="e"))
 poller = client.jobs.begin_cancel(job.name)
-print(job.studio_url, client.jobs.get(job.name).properties, poller.result(), poller.status(), poller.done(), client.jobs.get(job.name).status)
+print(job.studio_url[:8], client.jobs.get(job.name).properties, poller.result(), poller.status(), poller.done(), client.jobs.get(job.name).status)
 """
 
 
@@ -134,9 +134,7 @@ def test_a_job_file_from_its_creation_to_its_files(cluster_here: Home, tmp_path:
     assert "mine" in cluster_here.run("list", "launches").stdout
     (tmp_path / "ends.py").write_text(ENDS)
     done = troupe_in(tmp_path, "run-as", "ends.py")
-    page, _, said = done.stdout.partition(" ")
-    assert page.startswith("file:///") and page.endswith(".html"), done.stderr
-    assert said == "{} None Succeeded True Canceled\n", done.stderr
+    assert done.stdout == "file:/// {} None Succeeded True Canceled\n", done.stderr
 
 
 def test_the_exit_code_and_a_file_that_is_wrong(cluster_here: Home, tmp_path: Path) -> None:
