@@ -90,9 +90,11 @@ def test_pages_are_limited_and_a_folder_of_others_gives_none(
 ) -> None:
     monkeypatch.setattr(page, "PAGES_MAX", 2)
     made = [Job("j<script>", f"{n:032x}", "Running") for n in range(4)]
-    addresses = [page.write(each) for each in made]
-    assert [_path(each).exists() for each in addresses if each] == [False, False, True, True]
-    text = _path(str(addresses[-1])).read_text()
+    ended = Job("ended", "f" * 32, "Completed")
+    addresses = [page.write(each) for each in (*made, ended)]
+    there = [_path(each).exists() for each in addresses if each]
+    assert there == [False, False, False, True, True]
+    text = _path(str(addresses[3])).read_text()
     assert "<script>" not in text and 'http-equiv="refresh"' in text
     _path(str(addresses[-1])).parent.chmod(0o777)
     assert page.write(made[0]) is None and made[0].studio_url is None

@@ -52,7 +52,8 @@ def write(job: Any) -> str | None:
         ):
             file.write(text_of(job))
         address = path.as_uri()
-        _prune()
+        if job.status in _TERMINAL:  # a submission does not look at all of them
+            _prune()
     job.studio_url = address
     return address
 
