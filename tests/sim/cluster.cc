@@ -109,6 +109,7 @@ class Run {
     while (checker_.failure().empty() && !Settled() && loop_.Step(end)) {
     }
     CheckActors(true);
+    checker_.Expect(Settled(), "L1: a launch goes on for 120 s after the last fault");
     for (auto& client : clients_) client->KillActors();
     const Instant killed = loop_.Now() + std::chrono::seconds(60);
     while (checker_.failure().empty() && !Killed() && loop_.Step(killed)) {

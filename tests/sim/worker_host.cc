@@ -459,10 +459,11 @@ void WorkerHost::Run(ProcessId id) {
   Process& process = entry->second;
   process.running = true;
   MayHang(id);
-  const bool long_one = process.outlives_node;
+  // What begins after the last fault has nothing to outlive, and is waited for.
+  const bool long_one = process.outlives_node && !healed_;
   const Duration work =
       long_one ? loop_.Between(Ms(100'000), Ms(110'000)) : loop_.Between(Ms(5), Ms(3000));
-  if (long_one) TakeName(id);
+  if (process.outlives_node) TakeName(id);
   if (Chance(plan_.process_crash_permille)) {
     Later(work, "rank crashes", [this, id] { Exit(id, 0, SIGKILL); });
     return;
