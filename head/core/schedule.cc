@@ -168,11 +168,12 @@ class Queue {
     if (try_keep) Keep(group, request);
   }
 
-  // Before this head started, too. Clocks may have been set meanwhile.
+  // Before this head started, too: as long as matters (QT-4, FS-2), for clocks may have been set
+  // meanwhile.
   Duration WaitedBefore(const Group& group) const {
     if (group.waits_since_us == 0 || group.waits_since_us >= turn_.wall_us) return Duration::zero();
-    const auto most =
-        std::chrono::duration_cast<std::chrono::microseconds>(turn_.options.keep_after);
+    const auto most = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::max(turn_.options.keep_after, turn_.options.passed_over_max));
     return std::min(std::chrono::microseconds(turn_.wall_us - group.waits_since_us), most);
   }
 

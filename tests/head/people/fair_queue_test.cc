@@ -146,5 +146,42 @@ TEST_F(FairQueues, FS2_WhoHoldsMoreGetsTheFirstOfTheirsAfterADay) {
   EXPECT_FALSE(Runs(second)) << "one request, not all of them";
 }
 
+TEST_F(FairQueues, FS2_WhatWasPassedOverBeforeTheHeadRestartedCounts) {
+  options_.keep_after = std::chrono::hours(1);
+  Start();
+  node_ = Join(1, 32, 8);
+  const SessionId alice = OpenAs("alice");
+  SessionId bob = OpenAs("bob");
+  Add(alice, 24, 0, std::chrono::hours(100));  // a service
+  const auto fill = [&] {
+    while (WaitingOf("bob") < 24) Add(bob, 1, 0, std::chrono::minutes(30));
+  };
+  fill();
+  NoteStarts();
+  const LaunchId first = Add(alice, 1, 0, std::chrono::hours(1));
+  const Instant asked = now_;
+  const auto run_until = [&](Duration waited) {
+    while (!Runs(first) && now_ - asked < waited) {
+      fill();
+      Step();
+    }
+  };
+  run_until(std::chrono::hours(12));
+  ASSERT_FALSE(Runs(first));
+  wire::RegisterNode report;
+  for (const auto& [id, since] : begun_) {
+    if (!Runs(id)) continue;
+    wire::RegisterNode on_it = WhatIsOn(node_, id);
+    report.incarnation = on_it.incarnation;
+    report.ranks.push_back(on_it.ranks.at(0));
+    report.holdings.push_back(on_it.holdings.at(0));
+  }
+  Start();
+  node_ = Join(1, 32, 8, report);
+  bob = OpenAs("bob");
+  run_until(std::chrono::hours(26));
+  EXPECT_TRUE(Runs(first)) << "12 h before the restart, and 12 h after it";
+}
+
 }  // namespace
 }  // namespace troupe::head
