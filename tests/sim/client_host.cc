@@ -20,7 +20,7 @@ bool StartsAfterAnother(const wire::LaunchSpec& spec) {
 void ClientHost::Submit(wire::LaunchSpec spec) {
   if (ended_) return;
   const RequestId request = RequestId::Random(random_);
-  if (request.hi % kAfterEvery == 0) StartAfterAnother(request, &spec);
+  if (plan_.cancels && request.hi % kAfterEvery == 0) StartAfterAnother(request, &spec);
   open_[request].spec = std::move(spec);
   Ask(request);
 }
@@ -67,10 +67,10 @@ std::string ClientHost::Waiting() const {
 }
 
 void ClientHost::Dial() {
-  loop_.In(loop_.Between(Ms(1), Ms(200)), "client dials", [this] {
+  loop_.In(loop_.Between(Ms(1), plan_.dial_most), "client dials", [this] {
     if (ended_ || (link_ && link_->open())) return;
     auto link = std::make_shared<Link>(loop_, plan_);
-    const SessionId session = head_.Accept(link, wire::Role::kClient, id_);
+    const SessionId session = head_.Accept(link, wire::Role::kClient, id_, false, token);
     if (session.IsNil()) {
       Dial();
       return;
@@ -120,7 +120,7 @@ void ClientHost::Ask(const RequestId& request) {
   }
   wire::WaitMarker wait;
   wait.launch = wanted.launch;
-  wait.timeout_ms = 2000;
+  wait.timeout_ms = static_cast<std::uint64_t>(Millis(plan_.wait));
   Say(wait, ids_);
 }
 
@@ -130,9 +130,9 @@ void ClientHost::Learn(const LaunchId& launch, wire::Outcome outcome) {
   marker.outcome = outcome;
   checker_.OnObserved(marker);
   outcomes_[launch] = outcome;
-  for (auto it = open_.begin(); it != open_.end();) {
-    it = it->second.launch == launch ? open_.erase(it) : std::next(it);
-  }
+  const auto learnt =
+      std::erase_if(open_, [&](const auto& each) { return each.second.launch == launch; });
+  if (learnt > 0 && on_learnt) on_learnt();
 }
 
 void ClientHost::MakeActor(wire::ActorSpec spec) {
@@ -259,7 +259,7 @@ void ClientHost::OnMessage(const wire::Message& message) {
     asked_.erase(asked);
     wanted->second.launch = accepted->launch;
     Ask(request);
-    if (random_.Chance(250)) {
+    if (random_.Chance(250) && plan_.cancels) {
       wire::CancelLaunch cancel;
       cancel.launch = accepted->launch;
       cancel.hard = random_.Chance(500);
@@ -269,9 +269,10 @@ void ClientHost::OnMessage(const wire::Message& message) {
     asked_.erase(asked);
     const auto code = static_cast<ErrorCode>(error->code);
     if (code == ErrorCode::kTimeout) return Ask(request);
-    if (code == ErrorCode::kInfeasible && wanted->second.launch.IsNil()) {
-      // Its nodes have not joined yet, or are lost: ask again.
-      loop_.In(Ms(500), "ask again", [this, request] {
+    const bool later = code == ErrorCode::kInfeasible || code == ErrorCode::kTooLarge;
+    if (later && wanted->second.launch.IsNil()) {
+      // Its nodes have not joined yet, or are lost, or its owner's quota has no room: ask again.
+      loop_.In(plan_.ask_again, "ask again", [this, request] {
         if (!ended_ && open_.count(request) > 0) Ask(request);
       });
       return;

@@ -25,6 +25,10 @@ class ClientHost {
         random_(loop.random().Next()) {}
 
   void Start() { Dial(); }
+  /// By which it comes to the head; nil: by none.
+  TokenId token;
+  /// It has learnt an outcome that it waited for.
+  std::function<void()> on_learnt;
   /// Writes a value of its own once; repeats the same write until it is answered.
   void Write();
   /// Asks for a launch; repeats until the head has accepted or refused it.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "head/core/apply.h"
 #include "head/core/durable_text.h"
 #include "tests/sim/client_host.h"
+#include "tests/sim/people/colleagues.h"
 #include "tests/sim/worker_host.h"
 
 namespace troupe::sim {
@@ -74,6 +76,9 @@ class Run {
       };
       worker->peer_of = [this](const NodeId& id) { return WorkerOf(id); };
     }
+    if (!work_.outlives_node) {  // of which nobody may wait for long
+      colleagues_.emplace(seed, loop_, plan_, checker_, *head_, work_.workers);
+    }
     head_->worker_lives = [this](const NodeId& id) {
       const WorkerHost* worker = WorkerOf(id);
       return worker != nullptr && !worker->Refuses();
@@ -86,6 +91,7 @@ class Run {
 
   RunResult Go() {
     const Instant begin = loop_.Now();
+    if (colleagues_) colleagues_->Start(clients_);
     head_->Start();
     for (auto& worker : workers_) Join(*worker);
     for (auto& client : clients_) client->Start();
@@ -324,6 +330,7 @@ class Run {
 
   void Heal() {
     for (auto& worker : workers_) worker->Heal();
+    if (colleagues_) colleagues_->Heal();
     plan_.duplicate_permille = 0;
   }
 
@@ -349,6 +356,7 @@ class Run {
     }
     checker_.Note("state", head::DurableText(head_->core().state()));
     checker_.CheckValues(head_->core().state());
+    if (colleagues_) colleagues_->CheckEnd();
     for (const auto& client : clients_) {
       checker_.Expect(client->satisfied(),
                       "L1: a caller never learnt the outcome of" + client->Waiting());
@@ -411,6 +419,7 @@ class Run {
   std::unique_ptr<HeadHost> head_;
   std::vector<std::unique_ptr<WorkerHost>> workers_;
   std::vector<std::unique_ptr<ClientHost>> clients_;
+  std::optional<Colleagues> colleagues_;
 };
 
 }  // namespace

@@ -50,6 +50,11 @@ struct FaultPlan {
   unsigned actor_crash_permille = 0;  // actors that are alive
   Duration commit_most{};             // slowest commit
   Duration latency_most{};
+  Duration keep_after = std::chrono::seconds(10);  // head::CoreOptions
+  Duration wait = std::chrono::seconds(2);         // how long a caller waits for an end at a time
+  Duration dial_most = Ms(200);                    // slowest try to come to the head again
+  Duration ask_again = Ms(500);                    // after a refusal
+  bool cancels = true;                             // callers, and launches start after others
 };
 
 struct Workload {

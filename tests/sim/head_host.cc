@@ -9,10 +9,9 @@ namespace troupe::sim {
 
 void HeadHost::Start() {
   ++life_;
-  head::CoreOptions options;
   options.boot_id = kBootId;
   if (plan_.preempts) options.preemption = head::Preemption::kRestartable;
-  options.keep_after = plan_.preempts ? Duration::zero() : std::chrono::seconds(10);
+  options.keep_after = plan_.preempts ? Duration::zero() : plan_.keep_after;
   core_.emplace(options, head::Seams{random_, mint_});
   std::uint64_t last = 0;
   const Status replayed = disk_.Replay([&](const head::Row& row) {
@@ -22,6 +21,7 @@ void HeadHost::Start() {
   checker_.Expect(replayed.ok(), "the journal cannot be read");
   checker_.OnReplay(last);
   Perform(core_->Start(loop_.Now(), loop_.WallTimeUs()));
+  if (after_step) after_step(core_->state());
 }
 
 void HeadHost::Crash() {
@@ -33,6 +33,7 @@ void HeadHost::Crash() {
   checker_.OnCrashWhileStarting(starting);
   core_.reset();
   ++life_;
+  if (on_crash) on_crash();
   // A commit under way may have reached the disk; what waited behind it did not.
   if (!committing_.empty() && loop_.random().Chance(500)) {
     for (const head::Row& row : committing_) checker_.OnDurable(row);
@@ -47,7 +48,7 @@ void HeadHost::Crash() {
 }
 
 SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject,
-                           bool local) {
+                           bool local, const TokenId& token) {
   if (!core_) return SessionId();
   const SessionId session = SessionId::Random(random_);
   links_[session] = std::move(link);
@@ -56,6 +57,7 @@ SessionId HeadHost::Accept(std::shared_ptr<Link> link, wire::Role role, const Id
   opened.role = role;
   opened.subject = subject;
   opened.local = local;
+  opened.token = token;
   Feed(opened);
   return session;
 }
@@ -93,8 +95,11 @@ void HeadHost::Feed(const head::Input& input) {
       checker_.Note("head hears", wire::NameOf(from->message.body));
     }
   }
-  Perform(core_->Handle(input, loop_.Now(), loop_.WallTimeUs()));
+  head::Effects effects = core_->Handle(input, loop_.Now(), loop_.WallTimeUs());
+  const bool changed = !effects.append.empty();
+  Perform(std::move(effects));
   checker_.OnState(core_->state());
+  if (after_step && changed) after_step(core_->state());
 }
 
 void HeadHost::Perform(head::Effects effects) {

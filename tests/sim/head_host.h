@@ -27,15 +27,21 @@ class HeadHost {
   void Crash();
   bool up() const { return core_.has_value(); }
 
-  /// A peer's connection; nil when the head is down.
+  /// A peer's connection; nil when the head is down. `token`: by which the peer came.
   SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject,
-                   bool local = false);
+                   bool local = false, const TokenId& token = TokenId());
   EndPoint EndPointOf(const SessionId& session);
   /// Whether the node's worker lives, for probes.
   std::function<bool(const NodeId&)> worker_lives;
   /// What the process of a worker of this host does (head::WorkerSeen).
   std::function<char(const NodeId&)> worker_state;
   static constexpr const char* kBootId = "boot-head";
+  /// What the next start of the head gets, but for what the plan of faults says.
+  head::CoreOptions options;
+  /// After a start of the head, and each step that journals anything.
+  std::function<void(const head::State&)> after_step;
+  std::function<void()> on_crash;
+  std::uint64_t life() const { return life_; }
 
   const head::HeadCore& core() const { return *core_; }
   head::MemoryJournal& disk() { return disk_; }

@@ -1,5 +1,6 @@
 // troupe_sim: runs seeds of the simulator.
-// Usage: troupe_sim [--seeds N] [--first S] [--file SEEDS] [--trace] [--once]
+// Usage: troupe_sim [--seeds N | --days N] [--first S] [--file SEEDS] [--trace] [--once]
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tests/sim/cluster.h"
+#include "tests/sim/people/day.h"
 
 namespace {
 
@@ -59,10 +61,39 @@ void PrintSum(const troupe::sim::RunResult& sum, std::uint64_t seeds, double sec
       static_cast<double>(sum.events) / seconds);
 }
 
+// Days of several people (people/day.h); each twice, unless its messages are printed.
+int RunDays(std::uint64_t days, std::uint64_t first, bool once, bool trace) {
+  troupe::sim::DayResult sum;
+  std::uint64_t failures = 0;
+  for (std::uint64_t seed = first; seed < first + days && failures < 5; ++seed) {
+    troupe::sim::DayResult day = troupe::sim::RunDay(seed, trace);
+    if (!once && !trace && day.failure.empty() &&
+        troupe::sim::RunDay(seed).trace != day.trace) {
+      day.failure = "two runs of one seed differ";
+    }
+    sum.events += day.events;
+    sum.grants += day.grants;
+    sum.spread = std::max(sum.spread, day.spread);
+    sum.longest_wait_s = std::max(sum.longest_wait_s, day.longest_wait_s);
+    if (day.failure.empty()) continue;
+    ++failures;
+    std::printf("day %llu: %s\n%srepeat it with: troupe_sim --days 1 --first %llu --trace\n",
+                static_cast<unsigned long long>(seed), day.failure.c_str(), day.plan.c_str(),
+                static_cast<unsigned long long>(seed));
+  }
+  std::printf("%llu days, %llu events, %llu grants, shares of equals %.1f %% apart at most, "
+              "an owner waited for %.1f h at most\n",
+              static_cast<unsigned long long>(days), static_cast<unsigned long long>(sum.events),
+              static_cast<unsigned long long>(sum.grants), 100 * sum.spread,
+              sum.longest_wait_s / 3600);
+  return failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::uint64_t seeds = 1000;
+  std::uint64_t days = 0;
   std::uint64_t first = 1;
   const char* file = nullptr;
   bool trace = false;
@@ -71,6 +102,8 @@ int main(int argc, char** argv) {
     const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
     if (std::strcmp(argv[i], "--seeds") == 0) {
       seeds = number();
+    } else if (std::strcmp(argv[i], "--days") == 0) {
+      days = number();
     } else if (std::strcmp(argv[i], "--first") == 0) {
       first = number();
     } else if (std::strcmp(argv[i], "--file") == 0 && i + 1 < argc) {
@@ -81,10 +114,12 @@ int main(int argc, char** argv) {
       once = true;  // without the second run that checks determinism
     } else {
       std::fprintf(stderr,
-                   "usage: troupe_sim [--seeds N] [--first S] [--file SEEDS] [--trace] [--once]\n");
+                   "usage: troupe_sim [--seeds N | --days N] [--first S] [--file SEEDS] "
+                   "[--trace] [--once]\n");
       return 2;
     }
   }
+  if (days > 0) return RunDays(days, first, once, trace);
   troupe::sim::RunResult sum;
   std::uint64_t failures = 0;
   const auto begin = std::chrono::steady_clock::now();

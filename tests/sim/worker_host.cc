@@ -104,7 +104,7 @@ void WorkerHost::TakeIn() {
 }
 
 void WorkerHost::Dial() {
-  Later(loop_.Between(Ms(1), Ms(200)), "dial", [this] {
+  Later(loop_.Between(Ms(1), plan_.dial_most), "dial", [this] {
     if (link_ && link_->open()) return;
     auto link = std::make_shared<Link>(loop_, plan_);
     const bool cut = loop_.Now() < cut_until_;
@@ -461,8 +461,9 @@ void WorkerHost::Run(ProcessId id) {
   MayHang(id);
   // What begins after the last fault has nothing to outlive, and is waited for.
   const bool long_one = process.outlives_node && !healed_;
-  const Duration work =
-      long_one ? loop_.Between(Ms(100'000), Ms(110'000)) : loop_.Between(Ms(5), Ms(3000));
+  const Duration work = work_of   ? work_of(process.rank)
+                        : long_one ? loop_.Between(Ms(100'000), Ms(110'000))
+                                   : loop_.Between(Ms(5), Ms(3000));
   if (process.outlives_node) TakeName(id);
   if (Chance(plan_.process_crash_permille)) {
     Later(work, "rank crashes", [this, id] { Exit(id, 0, SIGKILL); });

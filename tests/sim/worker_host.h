@@ -68,6 +68,8 @@ class WorkerHost {
   const worker::WorkerCore* core() const { return core_ ? &*core_ : nullptr; }
   /// What the process waits for with its constructor arrives, if it is here.
   void Bring(const ProcessId& process);
+  /// How long a rank's code runs; empty: some seconds.
+  std::function<Duration(const wire::RankBegin&)> work_of;
   /// No faults in processes from now on.
   void Heal() { healed_ = true; }
 
