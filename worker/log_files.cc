@@ -20,6 +20,8 @@ namespace troupe::worker {
 namespace {
 
 constexpr std::uint32_t kReadMax = 1u << 20;
+// Of a line longer than that a reader since some time gets no more.
+constexpr std::uint64_t kLineBytesMax = 64u << 10;
 constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
 constexpr char kRemovedPrefix[] = ".removed-";  // no launch's or actor's: those are hexadecimal
 
@@ -42,6 +44,11 @@ std::uint64_t SizeOf(int fd) {
   return fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
 }
 
+std::uint64_t ChangedUs(const struct stat& info) {
+  return static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(info.st_mtim.tv_nsec) / 1000;
+}
+
 StatusOr<UniqueFd> OpenPack(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return os::SystemError("open " + path);
@@ -57,9 +64,7 @@ LogFolder MeasureLogFolder(const std::string& folder) {
   const auto add = [&measured](const std::string& each) {
     struct stat info{};
     if (lstat(each.c_str(), &info) != 0) return;
-    const std::uint64_t changed_us = static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000 +
-                                     static_cast<std::uint64_t>(info.st_mtim.tv_nsec) / 1000;
-    measured.changed_us = std::max(measured.changed_us, changed_us);
+    measured.changed_us = std::max(measured.changed_us, ChangedUs(info));
     ++measured.files;
     if (S_ISREG(info.st_mode)) measured.bytes += static_cast<std::uint64_t>(info.st_size);
   };
@@ -147,6 +152,41 @@ LogPiece LogFiles::Piece(int fd, std::uint64_t begin, std::uint64_t end, std::ui
   return piece;
 }
 
+StatusOr<std::uint64_t> LogFiles::LengthOf(const std::string& file) const {
+  const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDONLY);
+  if (fd.ok()) return DroppedOf(file) + SizeOf(fd->get());
+  const auto packed = packs_.Find(file);
+  if (!packed) return fd.status();
+  return packed->file->dropped + packed->file->bytes;
+}
+
+StatusOr<LogPiece> LogFiles::End(const std::string& file, std::uint32_t bytes_max) const {
+  const std::uint64_t most = std::min(bytes_max, kReadMax);
+  TROUPE_ASSIGN(const std::uint64_t length, LengthOf(file));
+  TROUPE_ASSIGN(LogPiece piece, Read(file, length > most ? length - most : 0, bytes_max));
+  const std::size_t newline = piece.offset == 0 ? std::string::npos : piece.text.find('\n');
+  if (newline != std::string::npos) {
+    piece.offset += newline + 1;
+    piece.text.erase(0, newline + 1);
+  }
+  return piece;
+}
+
+StatusOr<std::uint64_t> LogFiles::Since(const std::string& file, std::uint64_t since_us) const {
+  std::uint64_t end = times_.EndAt(file, since_us).value_or(0);
+  const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDONLY);
+  struct stat info{};
+  if (fd.ok() && fstat(fd->get(), &info) == 0 && ChangedUs(info) <= since_us)
+    end = DroppedOf(file) + static_cast<std::uint64_t>(info.st_size);
+  if (end == 0) return end;
+  const std::uint64_t from = end > kLineBytesMax ? end - kLineBytesMax : 0;
+  TROUPE_ASSIGN(const LogPiece before, Read(file, from, static_cast<std::uint32_t>(end - from)));
+  if (before.offset >= end) return end;
+  const std::string_view text = std::string_view(before.text).substr(0, end - before.offset);
+  const std::size_t newline = text.rfind('\n');
+  return newline == std::string_view::npos ? before.offset : before.offset + newline + 1;
+}
+
 // Who writes to it again goes on behind what is there.
 Status LogFiles::TakeOutOfPack(const std::string& file) {
   const auto packed = packs_.Find(file);
@@ -169,12 +209,15 @@ std::string LogFiles::Tail(const std::string& file) const {
   return LastLines(ReadAt(fd->get(), begin, static_cast<std::size_t>(size - begin)), begin == 0);
 }
 
-void LogFiles::Trim(const std::string& file) {
+void LogFiles::Trim(const std::string& file, std::uint64_t now_us) {
   const StatusOr<UniqueFd> fd = os::OpenBeneath(directory_, file, O_RDWR);
   if (!fd.ok()) return;
   struct stat info{};
-  // A file with another name is somebody's own, who asked for all of it.
-  if (fstat(fd->get(), &info) == 0 && info.st_nlink > 1) return;
+  if (fstat(fd->get(), &info) == 0) {
+    times_.Note(file, now_us, DroppedOf(file) + static_cast<std::uint64_t>(info.st_size));
+    // A file with another name is somebody's own, who asked for all of it.
+    if (info.st_nlink > 1) return;
+  }
   const std::uint64_t dropped = HalveLogFile(fd->get(), bytes_max_);
   if (dropped == 0) return;
   NoteDropped(file, DroppedOf(file) + dropped);

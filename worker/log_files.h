@@ -15,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "worker/core/effects.h"
+#include "worker/core/log_times.h"
 #include "worker/log_packs.h"
 
 namespace troupe::worker {
@@ -43,13 +44,17 @@ class LogFiles {
   /// At most `bytes_max` (and 1 MiB) from `offset`; empty at the end. kNotFound: no such file.
   StatusOr<LogPiece> Read(const std::string& file, std::uint64_t offset,
                           std::uint32_t bytes_max) const;
+  /// At most the last `bytes_max` (and 1 MiB), from the beginning of a line on.
+  StatusOr<LogPiece> End(const std::string& file, std::uint32_t bytes_max) const;
+  /// Where the first line begins that may have been written after that time (core/log_times.h).
+  StatusOr<std::uint64_t> Since(const std::string& file, std::uint64_t since_us) const;
   /// Files of ended folders, many in one (log_keeper.h); Read and NewestEpoch know them.
   LogPacks& packs() { return packs_; }
 
   /// The last lines of a file (core/log_tail.h).
   std::string Tail(const std::string& file) const;
-  /// Halves the file when it is over the cap.
-  void Trim(const std::string& file);
+  /// Notes how long the file is, and halves it when it is over the cap.
+  void Trim(const std::string& file, std::uint64_t now_us);
   /// The epoch to read when none is named: the highest there is; 0 when there is none.
   std::uint64_t NewestEpoch(const std::string& launch) const;
 
@@ -63,6 +68,8 @@ class LogFiles {
  private:
   LogFiles(std::string folder, UniqueFd directory, std::uint64_t bytes_max);
   std::uint64_t DroppedOf(const std::string& file) const;
+  /// How many bytes were written to it.
+  StatusOr<std::uint64_t> LengthOf(const std::string& file) const;
   /// A piece of a log whose bytes lie from `begin` to `end`, and lost `dropped` at its front.
   static LogPiece Piece(int fd, std::uint64_t begin, std::uint64_t end, std::uint64_t dropped,
                         std::uint64_t offset, std::uint32_t bytes_max);
@@ -74,6 +81,7 @@ class LogFiles {
   std::uint64_t bytes_max_;
   std::map<std::string, std::uint64_t> dropped_;  // bytes cut off at the front, per file
   LogPacks packs_;
+  LogTimes times_;
 };
 
 /// A top-level folder of logs: a launch's or an actor's.

@@ -77,6 +77,7 @@ class Node {
   void PerformOne(Effect& effect);
   void Fetch(const FetchBlob& effect);
   async::Task<void> Dial(wire::ProbePeer probe);
+  void SendEnd(SendLogEnd effect);
   void Keep(KeepValue effect);
   void Joined(const worker::Joined& joined);
 

@@ -141,6 +141,8 @@ void Node::PerformOne(Effect& effect) {
       if (pinned == pinned_.end()) return;
       blobs_->Unpin(pinned->second);
       pinned_.erase(pinned);
+    } else if constexpr (std::is_same_v<Kind, SendLogEnd>) {
+      SendEnd(std::move(what));
     } else if constexpr (std::is_same_v<Kind, KeepValue>) {
       Keep(std::move(what));
     } else if constexpr (std::is_same_v<Kind, WakeAt>) {
@@ -191,6 +193,16 @@ void Node::Fetch(const FetchBlob& effect) {
     if (path.ok()) pinned_[ticket] = digest;
     Perform(core_->OnBlob(ticket, path, clock_.Now()));
   });
+}
+
+void Node::SendEnd(SendLogEnd effect) {
+  StatusOr<LogPiece> end = logs_->End(LogFile(effect.place, true), effect.bytes_max);
+  if (!end.ok() || end->text.empty()) return;
+  wire::Message message;
+  effect.message.offset = end->offset;
+  message.body = effect.message;
+  message.attachment = std::move(end->text);
+  link_->Send(message);
 }
 
 void Node::Keep(KeepValue effect) {

@@ -105,6 +105,11 @@ async::Task<StatusOr<wire::Message>> Service::ReadLog(wire::ReadLog request) {
   const Instant until = clock_.Now() + wait;
   const std::vector<std::string> paths(1, logs_.Path(file));
   LogWatch::Waiter waiter(watch_, paths);
+  if (request.age_ms != 0 && request.offset == 0) {
+    const std::uint64_t now_us = clock_.WallTimeUs();
+    const std::uint64_t age_us = std::min(request.age_ms, now_us / 1000) * 1000;
+    request.offset = logs_.Since(file, now_us - age_us).value_or(0);
+  }
   for (;;) {
     const bool writing = writer_(file) != 0;
     StatusOr<LogPiece> read = logs_.Read(file, request.offset, request.bytes_max);

@@ -302,6 +302,7 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   ExitInfo exit = Describe(child, running.killed);
   exit.memory_asked_bytes = running.plan.memory_bytes;
   exit.log_tail = logs_.Tail(LogFile(running.plan.log, true));
+  logs_.Trim(LogFile(running.plan.log, true), clock_.WallTimeUs());
   OnExit(id, std::move(exit));
 }
 
@@ -393,8 +394,8 @@ void Supervisor::SweepOrphans() {
 void Supervisor::Tidy() {
   if (++tidied_ % kSettleEvery == 0) oom_.Settle(os::ReadOomKills());
   for (const auto& [id, running] : running_) {
-    logs_.Trim(LogFile(running.plan.log, false));
-    logs_.Trim(LogFile(running.plan.log, true));
+    logs_.Trim(LogFile(running.plan.log, false), clock_.WallTimeUs());
+    logs_.Trim(LogFile(running.plan.log, true), clock_.WallTimeUs());
   }
   ScoreForMemory();
   zygotes_.Tidy();

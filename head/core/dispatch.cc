@@ -16,6 +16,7 @@
 #include "head/core/gang/replace.h"
 #include "head/core/gang/returned.h"
 #include "head/core/groups.h"
+#include "head/core/jobs/kept_logs.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
 #include "head/core/metrics/node_measures.h"
@@ -52,6 +53,7 @@ class NodeMessages {
   }
   bool operator()(const wire::RankAwaits& m) { return OnRankAwaits(t_, node_, m), true; }
   bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
+  bool operator()(const wire::KeepLog& m) { return OnKeepLog(t_, node_, m, attachment_), true; }
   // Of the launch's own reservation Released says the same, and more.
   bool operator()(const wire::EpochEnded& m) { return OnAttemptEndedOn(t_, node_, m), true; }
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
@@ -90,6 +92,7 @@ class Reads {
   bool operator()(const wire::ListEvents&) { return OnListEvents(t_, r_), true; }
   bool operator()(const wire::ListTasks& m) { return OnListTasks(t_, r_, m), true; }
   bool operator()(const wire::GetUsage& m) { return OnGetUsage(t_, r_, m), true; }
+  bool operator()(const wire::ReadLog& m) { return OnReadLog(t_, r_, m), true; }
   bool operator()(const wire::GetStatus&) { return OnGetStatus(t_, r_), true; }
   bool operator()(const wire::WaitMarker& m) { return OnWaitMarker(t_, r_, m), true; }
   template <class Other>

@@ -10,6 +10,7 @@
 #include "head/core/gang/regroup.h"
 #include "head/core/gang/returned.h"
 #include "head/core/groups.h"
+#include "head/core/jobs/kept_logs.h"
 #include "head/core/launches.h"
 #include "head/core/markers.h"
 #include "head/core/verdict.h"
@@ -51,17 +52,14 @@ void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
     const auto is_this = [r](const wire::NewRank& each) { return each.rank == r; };
     if (launch.ranks[r].node != node) continue;
     if (others != nullptr && std::none_of(others->begin(), others->end(), is_this)) continue;
-    wire::RankPlace place;
-    place.rank = r;
-    place.local_rank = launch.ranks[r].local_rank;
-    place.life = launch.ranks[r].life;
-    start.ranks.push_back(place);
+    start.ranks.push_back({r, launch.ranks[r].local_rank, launch.ranks[r].life});
   }
   start.world_size = static_cast<std::uint32_t>(launch.ranks.size());
   start.node_rank = static_cast<std::uint32_t>(node_rank);
   start.node_count = static_cast<std::uint32_t>(launch.nodes.size());
   start.hosts_store = node_rank == 0 && others == nullptr;
   start.hang_ms = launch.spec.hang_ms;
+  start.keep_log_bytes = KeptLogBytesOf(launch);
   if (others != nullptr) {
     start.group = others->front().group;
     start.attempt = others->front().attempt;

@@ -122,6 +122,8 @@ Effects HeadCore::Finish(Turn& turn) {
   out.certificates = std::move(turn.certificates);
   out.archive = std::move(turn.archive);
   out.recalls = std::move(turn.recalls);
+  out.kept_logs = std::move(turn.kept_logs);
+  out.kept_log_reads = std::move(turn.kept_log_reads);
   out.archived_until_us = turn.archived_until_us;
   while (!held_.empty() && held_.front().after <= durable_) {
     if (auto* send = std::get_if<Send>(&held_.front().effect)) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "head/core/archive/records.h"
+#include "head/core/jobs/kept_logs.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/time.h"
 #include "runtime/wire/messages.h"
@@ -112,6 +113,15 @@ struct Certify {
   std::string request;  // DER, not looked at
   TokenId token;        // the certificate ends with it; nil: with none
 };
+/// Read the kept end of a job's log from `offset` on and answer with it.
+struct KeptLogRead {
+  Route to;
+  std::uint64_t reply_to = 0;
+  LaunchId launch;
+  std::uint64_t epoch = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t bytes_max = 0;
+};
 /// In this order: rows to the journal (one batch), sends, closes.
 struct Effects {
   std::vector<Row> append;
@@ -121,6 +131,8 @@ struct Effects {
   std::vector<Look> looks;
   std::vector<Certify> certificates;
   std::vector<EndedRecord> archive;  // to write, in one transaction; answer: Archived
+  std::vector<KeptLog> kept_logs;    // to write
+  std::vector<KeptLogRead> kept_log_reads;
   std::vector<Recall> recalls;       // to read from the archive; answer: Recalled
   /// Records of launches that ended before that lived time are to go from the archive; 0: none.
   std::uint64_t archived_until_us = 0;

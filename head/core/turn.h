@@ -87,6 +87,8 @@ class Turn {
   std::vector<head::Certify> certificates;
   std::vector<EndedRecord> archive;
   std::vector<Recall> recalls;
+  std::vector<KeptLog> kept_logs;
+  std::vector<KeptLogRead> kept_log_reads;
   std::uint64_t archived_until_us = 0;
   bool stop() const { return stop_; }
 

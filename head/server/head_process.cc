@@ -130,7 +130,8 @@ class HeadProcess {
         std::make_shared<EnvironmentSeal>(folder_->authority.Derived("variables in the journal"));
     TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
     TROUPE_ASSIGN(std::unique_ptr<SqliteArchive> archive, SqliteArchive::Open(sqlite));
-    archive_.emplace(loop_.get_executor(), std::move(archive));
+    over_.archive.emplace(loop_.get_executor(), std::move(archive));
+    over_.job_logs.emplace(loop_.get_executor(), folder_->head);
     CoreOptions core;
     core.archives = true;
     core.ended_max = options_.ended_max;
@@ -201,7 +202,8 @@ class HeadProcess {
     server.socket_path = options_.socket_dir + "/head-" + cluster.Short() + ".sock";
     server.host_name = HostName();
     server.local_clients = options_.local_clients;
-    server.archive = &*archive_;
+    server.archive = &*over_.archive;
+    server.job_logs = &*over_.job_logs;
     server.snapshot_every = options_.snapshot_every;
     server.replayed = replayed_;
     server.journal_folder = folder_->head;
@@ -251,7 +253,11 @@ class HeadProcess {
   std::optional<NetTokenMint> mint_;
   std::string client_token_;  // to be told once, to who started this head
   std::optional<HeadCore> core_;
-  std::optional<ArchiveLink> archive_;
+  struct OfWhatIsOver {
+    std::optional<ArchiveLink> archive;
+    std::optional<JobLogLink> job_logs;
+  };
+  OfWhatIsOver over_;
   std::optional<Server> server_;
   std::optional<asio::posix::stream_descriptor> lifeline_;
   std::array<char, 1> lifeline_byte_{};

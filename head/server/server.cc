@@ -115,7 +115,7 @@ Status Server::UseNewCertificate() {
   TROUPE_ASSIGN(auto tls,
                 net::TlsContext::ForServer(credentials, net::TlsContext::Clients::kOptional, clock_,
                                            std::move(http)));
-  shown_ = credentials.certificate.validity();
+  shown_.validity = credentials.certificate.validity();
   if (tcp_) {
     tcp_->SetTls(std::move(tls));
     return absl::OkStatus();
@@ -146,10 +146,11 @@ std::vector<std::string> Server::HttpNames() const {
 
 /// Asked when the certificate is to be shown, so that no timer has to follow a clock that jumps.
 void Server::RenewIfDue() {
-  if (!net::RenewalDue(shown_, clock_.WallTimeUs()) || clock_.Now() < next_renewal_) return;
+  if (!net::RenewalDue(shown_.validity, clock_.WallTimeUs())) return;
+  if (clock_.Now() < shown_.next_renewal) return;
   const Status status = UseNewCertificate();
   if (status.ok()) return;
-  next_renewal_ = clock_.Now() + kRenewalPause;
+  shown_.next_renewal = clock_.Now() + kRenewalPause;
   Log(LogLevel::kError, "certificate not renewed", {{"why", MessageOf(status)}});
 }
 
@@ -271,6 +272,7 @@ void Server::Perform(Effects effects) {
     asio::post(executor_, [this, seen = WorkerSeen{look.node, look.question,
                                                    os::StateOf(look.pid)}] { Feed(seen); });
   }
+  options_.job_logs->Serve(effects, [this](const Send& send) { Deliver(send); });
   options_.archive->Serve(effects, [this](const Input& input) { Feed(input); });
   if (effects.wake_at) timer_.ArmAt(*effects.wake_at);
   if (effects.stop && !std::exchange(ended_, true)) scope_.Spawn("stop", EndAll());

@@ -15,6 +15,7 @@
 #include "head/http/http_server.h"
 #include "head/journal/journal_thread.h"
 #include "head/server/archive_link.h"
+#include "head/server/job_log_link.h"
 #include "runtime/async/loop_thread.h"
 #include "runtime/async/scope.h"
 #include "runtime/async/timer.h"
@@ -33,6 +34,7 @@ struct ServerOptions {
   async::Executor handshakes;
   async::LoopThread* http = nullptr;     // where HTTP is served; it must outlive the head's loop
   ArchiveLink* archive = nullptr;        // it has launches that are over
+  JobLogLink* job_logs = nullptr;        // it has the ends of what jobs wrote
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
   std::string journal_folder;            // whose size is told; empty: it is not
@@ -93,8 +95,11 @@ class Server {
   std::map<SessionId, std::shared_ptr<net::Connection>> sessions_;
   async::Scope scope_;
   async::Timer timer_;
-  net::Validity shown_;   // how long the certificate that new connections see is good
-  Instant next_renewal_;  // after one that failed
+  struct Shown {
+    net::Validity validity;  // how long the certificate that new connections see is good
+    Instant next_renewal;    // after one that failed
+  };
+  Shown shown_;
   Seldom refused_;
   bool ended_ = false;
   bool low_space_ = false;

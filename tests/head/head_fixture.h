@@ -35,7 +35,9 @@ class HeadFixture : public ::testing::Test {
   }
 
   void Feed(const Input& input) { Take(core_->Handle(input, now_, WallUs())); }
+  virtual void See(const Effects&) {}
   void Take(Effects effects) {
+    See(effects);
     for (Row& row : effects.append) pending_.push_back(std::move(row));
     for (Send& send : effects.sends) sent_.push_back(std::move(send));
     for (Close& close : effects.closes) closed_.push_back(std::move(close));

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -255,6 +257,41 @@ def test_ctrl_c_ends_the_following_and_not_the_job(cluster: Home) -> None:
         assert following.wait(timeout=TIMEOUT_S) == 130
     assert shown(job)["state"] == "RUNNING"
     cluster.run("job", "stop", "--grace", "0", job)
+
+
+def test_logs_since_some_time_leave_out_what_is_older(cluster: Home, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    job = submit(cluster, "--", "sh", "-c", f"echo old; read line < {gate}; echo new")
+    session = connect.session_here()
+
+    def since(seconds: float) -> list[str]:
+        return list(_output.read(session, _jobs.find(session, job), since_s=seconds))
+
+    eventually(lambda: logs(job) == ["old"], what="its first line")
+    eventually(lambda: since(3) == [], what="some time after its first line")
+    begin = time.time()
+    gate.write_text("go\n")
+    assert wait(job) == 0
+    assert since(time.time() - begin + 2.5) == ["new"], "the question takes time, too"
+    assert cluster.run("job", "logs", "--since", "1h", job).stdout == "old\nnew\n"
+    assert cluster.run("job", "logs", "-f", "--since", "1h", job).stdout == "old\nnew\n"
+    refused = cluster.run("job", "logs", "--since", "soon", job, ok=False)
+    assert refused.returncode == 2 and "is no duration" in refused.stderr
+
+
+def test_the_last_mib_of_a_log_is_there_when_its_files_are_not(cluster: Home) -> None:
+    script = "print('begin'); print('\\n'.join('x' * 1000 for _ in range(1500))); print('end')"
+    job = submit(cluster, "--", sys.executable, "-c", script)
+    assert wait(job) == 0
+    folder = next(cluster.path.rglob(f"logs/{shown(job)['launch']}"))
+    shutil.rmtree(folder)
+    lines = cluster.run("job", "logs", job).stdout.splitlines()
+    assert "the head keeps only the last 1 MiB of it" in lines[0]
+    assert set(lines[1:-1]) == {"x" * 1000} and lines[-1] == "end"
+    assert 1_000_000 < len("\n".join(lines[1:])) <= 1 << 20
+    followed = cluster.run("job", "logs", "-f", "--tail", "1", job)
+    assert followed.stdout == "end\n"
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,10 @@ def test_a_job_whose_node_is_killed_starts_again_elsewhere_or_fails_with_that_ca
     two_nodes: Cluster, tmp_path: Path
 ) -> None:
     home = two_nodes.home
-    command = f'touch {tmp_path}/$TROUPE_JOB_ATTEMPT; [ "$TROUPE_JOB_ATTEMPT" = 2 ] || sleep 1000'
+    command = (
+        f'touch {tmp_path}/$TROUPE_JOB_ATTEMPT; [ "$TROUPE_JOB_ATTEMPT" = 2 ] || sleep 1000; '
+        "echo said"
+    )
     again = home.run("job", "submit", "--retries", "1", "--", "sh", "-c", command).stdout.strip()
     eventually((tmp_path / "1").exists, what="the first attempt")
     node = _jobs.describe(_jobs.find(connect.session_here(), again))["node"]
@@ -209,3 +212,5 @@ def test_a_job_whose_node_is_killed_starts_again_elsewhere_or_fails_with_that_ca
     os.kill(two_nodes.workers[seen["node"]], signal.SIGKILL)
     assert home.run("job", "wait", lost, ok=False, timeout=3 * TIMEOUT_S).returncode not in (0, 130)
     assert seen["node"] in _jobs.describe(_jobs.find(connect.session_here(), lost))["cause"]
+    kept = home.run("job", "logs", again).stdout.splitlines()
+    assert "the head keeps only the last 1 MiB" in kept[0] and kept[1:] == ["said"]

@@ -431,6 +431,39 @@ TEST_F(LaunchesTest, W10_ARankThatExecutesAProgramHasTheOutcomeOfItsExit) {
   EXPECT_TRUE(Sent<wire::RankDone>().back().attachment.empty());
 }
 
+TEST_F(LaunchesTest, W14_TheEndOfAKeptLogGoesBeforeEachRankDone) {
+  Join();
+  ASSERT_TRUE(ReserveCpus(group_, 1, 1).granted);
+  wire::StartRanks start = Ranks(1);
+  start.keep_log_bytes = 4096;
+  log_.clear();
+  Head(start, "payload");
+  const ProcessId rank = All<StartProcess>().back().request.process;
+  Take(core_->OnForked(rank, 7, now_));
+  log_.clear();
+  Over(rank, 3);
+  const auto order = [this] {
+    std::string found;
+    for (const Effect& each : log_) {
+      if (const auto* log = std::get_if<SendLogEnd>(&each)) {
+        EXPECT_EQ(log->place.folder, launch_.Hex() + "/epoch-1");
+        EXPECT_EQ(log->place.stem, "rank-0");
+        EXPECT_EQ(log->bytes_max, 4096u);
+        found += "log ";
+      }
+      const auto* sent = std::get_if<ToHead>(&each);
+      if (sent != nullptr && wire::Holds<wire::RankDone>(sent->message.body)) found += "done ";
+    }
+    log_.clear();
+    return found;
+  };
+  EXPECT_EQ(order(), "log done ");
+  Take(core_->OnHeadDown(now_));
+  EXPECT_EQ(order(), "");
+  Join(2);
+  EXPECT_EQ(order(), "log done ") << "a head that was started anew has it before the marker, too";
+}
+
 TEST_F(LaunchesTest, W10_AProgramIsToldToStopByTheSignalItselfWithItsGroup) {
   Join();
   StartLaunch(2);

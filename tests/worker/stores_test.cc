@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 
 #include "runtime/net/digest.h"
 #include "runtime/os/directory.h"
@@ -104,7 +105,7 @@ TEST_F(Stores, ATrimmedLogReportsItsGapAndGoesOn) {
   const std::string file = LogFile(place, false);
   const std::string line(4096, 'x');
   for (int i = 0; i < 8; ++i) ASSERT_EQ(write(files.out.get(), line.data(), line.size()), 4096);
-  logs.Trim(file);
+  logs.Trim(file, 1);
   ASSERT_EQ(write(files.out.get(), "end\n", 4), 4);
   const LogPiece piece = *logs.Read(file, 0, 0);
   EXPECT_GT(piece.dropped, 0u);
@@ -113,6 +114,29 @@ TEST_F(Stores, ATrimmedLogReportsItsGapAndGoesOn) {
   EXPECT_TRUE(logs.Read(file, piece.next, 0)->text.empty());
   EXPECT_EQ(logs.NewestEpoch("launch"), 2u);
   EXPECT_EQ(ErrorCodeOf(logs.Read("../../etc/passwd", 0, 0).status()), ErrorCode::kInternal);
+}
+
+TEST_F(Stores, ALogIsReadFromTheLineThatMayBeAsNewAsAskedFor) {
+  auto logs = *LogFiles::Open(folder_, 1u << 20);
+  const LogPlace place{"launch/epoch-1", "rank-0"};
+  const auto files = *logs.Create(place);
+  const std::string file = LogFile(place, false);
+  const auto say = [&](const std::string& text) {
+    ASSERT_EQ(write(files.out.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  };
+  say("old\nhalf");
+  logs.Trim(file, 1000);
+  say(" a line\nnew\n");
+  logs.Trim(file, 2000);
+  EXPECT_EQ(*logs.Since(file, 999), 0u);
+  EXPECT_EQ(*logs.Since(file, 1000), 4u) << "a line counts by its end";
+  EXPECT_EQ(*logs.Since(file, 2000), 20u);
+  const std::uint64_t now_us = static_cast<std::uint64_t>(time(nullptr)) * 1'000'000;
+  EXPECT_EQ(*logs.Since(file, now_us + 60'000'000), 20u) << "by the file's own time";
+  EXPECT_EQ(logs.End(file, 8)->text, "new\n");
+  EXPECT_EQ(logs.End(file, 8)->offset, 16u);
+  EXPECT_EQ(logs.End(file, 1000)->text, "old\nhalf a line\nnew\n");
+  EXPECT_EQ(ErrorCodeOf(logs.End("none", 8).status()), ErrorCode::kNotFound);
 }
 
 TEST_F(Stores, TheTailIsTwentyWholeLines) {

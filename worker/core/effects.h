@@ -73,6 +73,12 @@ struct FetchBlob {
 struct ForgetBlob {
   std::uint64_t ticket = 0;
 };
+/// Send KeepLog with the end of a log, `bytes_max` of it; nothing where there is none.
+struct SendLogEnd {
+  wire::KeepLog message;
+  LogPlace place;
+  std::uint32_t bytes_max = 0;
+};
 /// Keep a rank's value on disk under its digest: answer OnValueKept. `from_file`: it lies in the
 /// process's result file already.
 struct KeepValue {
@@ -121,8 +127,9 @@ struct LeaveNode {
 };
 
 using Effect = std::variant<ToHead, ToProcess, FrameToProcess, StartProcess, SignalProcess,
-                            SweepProcesses, FetchBlob, ForgetBlob, KeepValue, WakeAt, SaveState,
-                            DropHead, Joined, DialPeer, RevokeTokens, NotTaken, LeaveNode>;
+                            SweepProcesses, FetchBlob, ForgetBlob, SendLogEnd, KeepValue, WakeAt,
+                            SaveState, DropHead, Joined, DialPeer, RevokeTokens, NotTaken,
+                            LeaveNode>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::worker

@@ -206,11 +206,15 @@ bool Launches::ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects
   body.life = rank.life;
   body.result_path = context_.facts.result_dir + "/" + id.Hex();
   effect.socket_path = process.socket_path;
-  effect.log = LogPlace{start.launch.Hex() + "/epoch-" + std::to_string(start.epoch),
-                        "rank-" + std::to_string(rank.place.rank)};
+  effect.log = PlaceOf(start, rank.place.rank);
   context_.processes.Add(std::move(process));
   out->push_back(std::move(effect));
   return true;
+}
+
+LogPlace Launches::PlaceOf(const wire::StartRanks& start, std::uint32_t rank) {
+  return LogPlace{start.launch.Hex() + "/epoch-" + std::to_string(start.epoch),
+                  "rank-" + std::to_string(rank)};
 }
 
 void Launches::ForkStore(Run& run, Effects* out) {

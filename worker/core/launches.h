@@ -32,6 +32,7 @@
 //    limit_ms, that it is silent. What a rank says of others goes to the head as that rank's word.
 //    A question with a key is for a rank that has returned, and whose process is still there.
 // W13 PeersReturned is passed on to the ranks here whose code runs.
+// W14 Where the head keeps the end of the ranks' logs, it is sent before each RankDone.
 // W10 A rank that runs a program, itself or by exec, has succeeded if that ended with 0, with no
 //     other word and not told to stop.
 #pragma once
@@ -152,6 +153,10 @@ class Launches {
     Duration limit{};
     Instant due{};
   };
+  struct Unacknowledged {
+    wire::Message done;
+    std::optional<SendLogEnd> log;
+  };
   using RunKey = std::tuple<LaunchId, std::uint64_t, std::uint64_t>;
   using DoneKey = std::tuple<LaunchId, std::uint64_t, std::uint32_t>;
 
@@ -168,6 +173,8 @@ class Launches {
   /// What a rank says of its group, or of where it is. False: it is none of that.
   bool OnWordOfGroup(Run* run, Process& process, wire::Body* body, Effects* out);
   void RepeatDone(Instant now, Effects* out);
+  void SayDone(const Unacknowledged& done, Effects* out) const;
+  static LogPlace PlaceOf(const wire::StartRanks& start, std::uint32_t rank);
   static Rank NextOf(const Run& run, const wire::NewRank& order);
   void ForkStore(Run& run, Effects* out);
   wire::Message BeginOf(const Run& run, const std::string& payload,
@@ -214,7 +221,7 @@ class Launches {
 
   CoreContext& context_;
   std::map<RunKey, Run> runs_;
-  std::map<DoneKey, wire::Message> unacknowledged_;
+  std::map<DoneKey, Unacknowledged> unacknowledged_;
   std::optional<Instant> repeat_due_;
   std::map<std::uint64_t, Question> questions_;  // by ticket
   std::map<ProcessId, HowFar> how_far_;          // W12, what is asked of each now

@@ -244,9 +244,17 @@ void Launches::Report(const Run& run, Rank& rank, wire::RankDone done, std::stri
   wire::Message message;
   message.body = std::move(done);
   message.attachment = std::move(attachment);
-  context_.outbox.SendNow(message, out);
   how_far_.erase(rank.process);
-  unacknowledged_[{run.start.launch, run.start.epoch, rank.place.rank}] = std::move(message);
+  Unacknowledged& kept = unacknowledged_[{run.start.launch, run.start.epoch, rank.place.rank}];
+  kept.done = std::move(message);
+  if (run.start.keep_log_bytes > 0) {
+    SendLogEnd log;
+    log.message = wire::KeepLog{run.start.launch, run.start.epoch, rank.place.rank, 0};
+    log.place = PlaceOf(run.start, rank.place.rank);
+    log.bytes_max = run.start.keep_log_bytes;
+    kept.log = std::move(log);
+  }
+  SayDone(kept, out);
   if (!repeat_due_) repeat_due_ = now + context_.limits.repeat_every;
   AnswerWithout(rank.process, out);  // W9
   CheckJoined(run, out);
@@ -415,8 +423,13 @@ void Launches::OnRegistered(Instant now, Effects* out) {
 }
 
 void Launches::RepeatDone(Instant now, Effects* out) {
-  for (const auto& [key, message] : unacknowledged_) context_.outbox.SendNow(message, out);  // W2
+  for (const auto& [key, each] : unacknowledged_) SayDone(each, out);  // W2
   if (!unacknowledged_.empty()) repeat_due_ = now + context_.limits.repeat_every;
+}
+
+void Launches::SayDone(const Unacknowledged& done, Effects* out) const {
+  if (done.log && context_.outbox.registered()) out->push_back(*done.log);  // W14
+  context_.outbox.SendNow(done.done, out);
 }
 
 void Launches::OnTimer(Instant now, Effects* out) {

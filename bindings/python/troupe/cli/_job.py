@@ -137,12 +137,18 @@ def show(
     "running.",
 )
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Only what was written in the last 30s, 5m or 2h, to about a second.",
+)
 @click.option("--previous", is_flag=True, help="The log of the attempt before this one.")
 @_common.cluster_options
 def logs(
     identity: str,
     follow: bool,
     tail: int | None,
+    since: str | None,
     previous: bool,
     address: str | None,
     token_file: str | None,
@@ -152,12 +158,15 @@ def logs(
     """Print the log of a job: what its command wrote to stdout and stderr."""
     if follow and previous:
         raise click.UsageError("--follow shows the present attempt: --previous does not go with it")
+    since_s = None if since is None else float(_common.seconds_of(since))
     with _job_follow.open_session(address, token_file, cluster) as session:
         info = _find(session, identity)
         if follow:
-            return _job_follow.follow(_jobs.handle_of(session, info), as_json=as_json, tail=tail)
+            handle = _jobs.handle_of(session, info)
+            return _job_follow.follow(handle, as_json=as_json, tail=tail, since_s=since_s)
         try:
-            lines = _output.last(_output.read(session, info, previous=previous), tail)
+            written = _output.read(session, info, previous=previous, since_s=since_s)
+            lines = _output.last(written, tail)
             if as_json:
                 _common.echo_json({"id": _jobs.id_of(info), "lines": list(lines)})
                 return 0

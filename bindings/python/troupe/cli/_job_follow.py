@@ -18,13 +18,22 @@ def open_session(address: str | None, token_file: str | None, cluster: str | Non
     return _common.session(address, token_file, cluster, return_timeout=connect.RETURN_TIMEOUT_S)
 
 
-def follow(handle: LaunchHandle, *, as_json: bool = False, tail: int | None = None) -> int:
-    """Show what the job writes until it has ended, of what it has written already the last `tail`
-    lines, and return its exit code. Ctrl-C leaves it running, and says so."""
+def follow(
+    handle: LaunchHandle,
+    *,
+    as_json: bool = False,
+    tail: int | None = None,
+    since_s: float | None = None,
+) -> int:
+    """Show what the job writes until it has ended, and return its exit code.
+
+    Of what it has written already the last `tail` lines are shown, of the last `since_s` seconds.
+    Ctrl-C leaves the job running, and says so.
+    """
     identity = _jobs.id_of(_jobs.info_of(handle.session, handle.id))
     shown = 0
     try:
-        for attempt, finished, bars in _output.follow(handle, tail):
+        for attempt, finished, bars in _output.follow(handle, tail, since_s=since_s):
             if shown and attempt != shown:
                 status_lines.say(f"job {identity} · attempt {attempt}")
             shown = attempt

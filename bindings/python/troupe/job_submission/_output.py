@@ -14,6 +14,7 @@ from troupe import exceptions
 from troupe._cluster import logs as _logs, output_rows, workers
 from troupe.launch._handle import LaunchHandle
 
+KEPT_BYTES = 1 << 20  # kKeptLogBytes of head/core/jobs/kept_logs.h
 AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
 
 
@@ -28,8 +29,8 @@ def read(
 
     With `since_s` only those of the last so many seconds, to about a second.
 
-    Where the node that keeps the log does not answer, and the attempt is over: the last lines that
-    are kept with the job's end, after one that says so.
+    Where the node that keeps the log does not answer, or has it no more, and the job has ended: the
+    last KEPT_BYTES, which the head keeps, after a line that says so.
 
     Raises:
         ValueError: for `previous` of a job in its first attempt.
@@ -49,8 +50,25 @@ def read(
     except exceptions.TroupeError as error:
         if info["state"] != "terminal":
             raise
-        yield f"(troupe: {error}; the last lines that are kept with the end of the job:)"
-        yield from info["failure"]["log_tail"].splitlines()
+        yield from _kept(session, info, error)
+
+
+def _kept(session: Any, info: dict[str, Any], error: Exception, start: int = 0) -> list[str]:
+    """Return what the head keeps of a log whose node does not give it, from byte `start` on, after
+    a line that says so; of a log that it has not, the last lines of its failure."""
+    reason = str(error).partition("\n")[0]
+    data, offset, ended = b"", start, False
+    try:
+        while not ended:
+            fields = {"launch": info["launch"], "epoch": info["epoch"], "offset": offset}
+            _, chunk, piece = session.request("ReadLog", {**fields, "bytes_max": KEPT_BYTES})
+            data += bytes(piece)
+            offset, ended = chunk["next"], chunk["ended"]
+    except exceptions.TroupeError:
+        told = f"(troupe: {reason}; the last lines that are kept with the end of the job:)"
+        return [told, *info["failure"]["log_tail"].splitlines()]
+    told = f"(troupe: {reason}; the head keeps only the last {KEPT_BYTES >> 20} MiB of it:)"
+    return [told, *output_rows.Rows().feed(data, ended=True)]
 
 
 def last(lines: Iterable[str], count: int | None) -> Iterable[str]:
@@ -161,10 +179,8 @@ def _news(
         except exceptions.TroupeError as error:
             workers.forget(handle.session, source.node)
             if _is_over(handle, info):
-                yield (
-                    [*rows.feed(b"", ended=True), f"(troupe: no more output from there: {error})"],
-                    [],
-                )
+                kept = _kept(handle.session, info, error, offset)
+                yield [*rows.feed(b"", ended=True), *kept], []
                 return
             yield [], rows.live()
 

@@ -26,11 +26,12 @@ from troupe._identity import new_id
 
 TRIES = 10
 _DATABASE, _ARCHIVE = "journal.db", "archive.db"
+_JOB_LOGS = "job_logs.db"  # not copied: they are on their nodes, too
 _LOG = "-wal"  # behind the name of a database: its log
 _NOT_COPIED = (
     "lock",
     "ballast",
-    *(name + part for name in (_DATABASE, _ARCHIVE) for part in ("", _LOG, "-shm")),
+    *(name + part for name in (_DATABASE, _ARCHIVE, _JOB_LOGS) for part in ("", _LOG, "-shm")),
     "restored",
 )
 _WAL_HEADER_BYTES = 32
