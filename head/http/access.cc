@@ -23,7 +23,7 @@ Task<StatusOr<HttpCaller>> ByToken(const Secret& text, const net::SessionRules& 
   TROUPE_CO_ASSIGN(const Record record, co_await std::move(asking));
   if (!record) co_return net::UnknownToken();
   TROUPE_CO_TRY(net::VerifyBearer(*record, token, clock.WallTimeUs()));
-  co_return HttpCaller{record->role, token.id.Hex()};
+  co_return HttpCaller{record->role, token.id.Hex(), token.id};
 }
 
 Task<StatusOr<HttpCaller>> ByCertificate(const net::PeerVerdict& verdict,
@@ -34,7 +34,7 @@ Task<StatusOr<HttpCaller>> ByCertificate(const net::PeerVerdict& verdict,
   auto asking = AskHead<bool>(head, std::move(find));
   TROUPE_CO_ASSIGN(const bool revoked, co_await std::move(asking));
   if (revoked) co_return net::RevokedToken(identity.token);
-  co_return HttpCaller{identity.role, IdToHex(identity.id)};
+  co_return HttpCaller{identity.role, IdToHex(identity.id), identity.token};
 }
 
 }  // namespace

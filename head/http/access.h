@@ -18,6 +18,7 @@ namespace troupe::head {
 struct HttpCaller {
   wire::Role role = wire::Role::kNone;
   std::string id;  // the token's, or that of the certificate's subject
+  TokenId token;   // by which it came, itself or for its certificate; nil: by none
 };
 
 /// Who makes a request. kJoinRefused or kInvalid: nobody that is let in (401), and why; kTimeout:

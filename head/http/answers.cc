@@ -93,11 +93,18 @@ Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
     case RouteId::kJobs:
       co_return co_await TellJobs(request, match.id);
     case RouteId::kStream:
+    case RouteId::kSubmitJob:
+    case RouteId::kStopJob:
+    case RouteId::kStopLaunch:
       break;  // the server's own
     case RouteId::kEvents:
       co_return co_await TellEvents(request);
   }
   co_return ErrorResponse(404, "there is nothing at this path");
+}
+
+Task<StatusOr<std::shared_ptr<const ListView<LaunchRow>>>> Answers::LaunchesNow() {
+  co_return co_await launches_->Get(true);
 }
 
 Task<HttpResponse> Answers::TellPulse(RouteId id, bool fresh) {

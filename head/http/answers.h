@@ -8,6 +8,7 @@
 #include <string>
 
 #include "head/core/head_core.h"
+#include "head/http/acts/caller_request.h"
 #include "head/http/lists.h"
 #include "head/http/message.h"
 #include "head/http/refreshed.h"
@@ -25,6 +26,7 @@ struct HeadSide {
   const ShellWatch& watch;
   const Clock& clock;          // any thread
   std::string journal_folder;  // empty: there is none
+  AskAs ask;
 };
 
 class Answers {
@@ -34,6 +36,8 @@ class Answers {
 
   /// 503: the head's loop is held up.
   async::Task<HttpResponse> Tell(RouteMatch match, const HttpRequest& request);
+  /// All launches in the head's memory, as of now.
+  async::Task<StatusOr<std::shared_ptr<const ListView<LaunchRow>>>> LaunchesNow();
 
  private:
   struct Pulse {

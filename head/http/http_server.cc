@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "head/http/access.h"
+#include "head/http/acts/acts.h"
 #include "head/http/rate_limit.h"
 #include "head/http/request_reader.h"
 #include "head/http/routes.h"
@@ -37,6 +38,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   Impl(const async::Executor& executor, HeadSide head)
       : head_(head),
         answers_(executor, head),
+        acts_(head, answers_),
         streams_(std::make_shared<Streams>(executor, std::move(head))),
         scope_(executor, "HTTP") {}
 
@@ -67,7 +69,13 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
         break;
       }
       const HttpRequest& request = reader.request();
-      auto answering = self->Answer(request, arrival);
+      auto admitting = self->Admit(request, arrival);
+      Admission admitted = co_await std::move(admitting);
+      if (request.body_bytes > 0) {
+        auto taking = TakeBody(*arrival.stream, reader, admitted, self->head_.clock);
+        if (!co_await std::move(taking)) break;
+      }
+      auto answering = self->Answer(std::move(admitted), request);
       const HttpResponse response = co_await std::move(answering);
       if (response.stream) {
         auto streaming = self->streams_->Run(arrival, request);
@@ -109,6 +117,47 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     co_return std::nullopt;
   }
 
+  struct Admission {
+    RouteMatch match;
+    HttpCaller caller;
+    std::optional<HttpResponse> refusal;
+  };
+
+  /// Reads the body of a request whose caller may ask for a route that takes one. False: it was
+  /// refused, or did not come.
+  static Task<bool> TakeBody(net::Stream& stream, RequestReader& reader, Admission& admitted,
+                             const Clock& clock) {
+    if (!admitted.refusal && !Acts(*admitted.match.route))
+      admitted.refusal = ErrorResponse(413, "this route takes no body");
+    if (admitted.refusal) {
+      auto refusing = Finish(stream, *std::move(admitted.refusal));
+      co_await std::move(refusing);
+      co_return false;
+    }
+    if (reader.request().waits_to_send) {
+      const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+      auto asking = stream.Write(go_on);
+      const Status asked = co_await async::WithDeadline(std::move(asking), Duration(kRequestLimit),
+                                                        "the peer to take 100 Continue");
+      if (!asked.ok()) co_return false;
+    }
+    std::vector<char> block(kBlockBytes);
+    const Instant end = clock.Now() + kRequestLimit;
+    bool whole = reader.FeedBody({});
+    while (!whole && clock.Now() < end) {
+      auto reading = stream.Read(block.data(), block.size());
+      const StatusOr<std::size_t> n =
+          co_await async::WithDeadline(std::move(reading), end - clock.Now(), "an HTTP body");
+      if (!n.ok() && ErrorCodeOf(n.status()) == ErrorCode::kTimeout) break;
+      if (!n.ok() || *n == 0) co_return false;
+      whole = reader.FeedBody({block.data(), *n});
+    }
+    if (whole) co_return true;
+    auto refusing = Finish(stream, ErrorResponse(408, "the body did not come within 10 s"));
+    co_await std::move(refusing);
+    co_return false;
+  }
+
   /// Says why the connection ends. What the peer still sends is read for a moment: a socket that is
   /// closed with unread bytes would take the answer with it.
   static Task<void> Finish(net::Stream& stream, HttpResponse response) {
@@ -132,28 +181,45 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     co_return Status();
   }
 
-  Task<HttpResponse> Answer(const HttpRequest& request, net::HttpArrival& arrival) {
-    const RouteMatch match = FindRoute(request.method, request.path);
+  /// Who asks, for which route, and whether that may be. Nothing of a body has been read by then.
+  Task<Admission> Admit(const HttpRequest& request, net::HttpArrival& arrival) {
+    Admission admitted;
+    admitted.match = FindRoute(request.method, request.path);
+    const RouteMatch& match = admitted.match;
     const bool open = match.route != nullptr && !match.route->kind;
-    if (open && !unknown_rate_.Take(arrival.peer.host, head_.clock.Now())) co_return TooMany();
-    if (open) {
-      auto telling = answers_.Tell(match, request);
-      co_return co_await std::move(telling);
-    }
+    if (open && !unknown_rate_.Take(arrival.peer.host, head_.clock.Now()))
+      admitted.refusal = TooMany();
+    if (open) co_return admitted;
     auto authenticating =
         AuthenticateHttp(request, arrival.peer, head_.rules, head_.executor, head_.clock);
     const StatusOr<HttpCaller> caller = co_await std::move(authenticating);
-    if (!caller.ok()) co_return Unknown(caller.status(), arrival.peer);
-    arrival.ticket.reset();
-    if (!rate_.Take(caller->id, head_.clock.Now())) co_return TooMany();
-    if (match.route == nullptr) co_return NoRoute(match);
-    if (!MayAsk(*match.route, caller->role)) {
-      co_return ErrorResponse(403,
-                              std::string("the role ") + wire::NameOf(caller->role) +
-                                  " may not ask for this\n  make a token of the role observer");
+    if (!caller.ok()) {
+      admitted.refusal = Unknown(caller.status(), arrival.peer);
+      co_return admitted;
     }
-    if (match.route->id == RouteId::kStream) co_return BeginStream(request);
-    auto telling = answers_.Tell(match, request);
+    arrival.ticket.reset();
+    admitted.caller = *caller;
+    if (!rate_.Take(caller->id, head_.clock.Now())) {
+      admitted.refusal = TooMany();
+    } else if (match.route == nullptr) {
+      admitted.refusal = NoRoute(match);
+    } else if (!MayAsk(*match.route, caller->role)) {
+      const std::string wanted = Acts(*match.route) ? "client" : "observer";
+      admitted.refusal = ErrorResponse(403, std::string("the role ") + wire::NameOf(caller->role) +
+                                                " may not ask for this\n  make a token of the "
+                                                "role " + wanted);
+    }
+    co_return admitted;
+  }
+
+  Task<HttpResponse> Answer(Admission admitted, const HttpRequest& request) {
+    if (admitted.refusal) co_return *std::move(admitted.refusal);
+    if (admitted.match.route->id == RouteId::kStream) co_return BeginStream(request);
+    if (Acts(*admitted.match.route)) {
+      auto acting = acts_.Do(admitted.match, request, admitted.caller);
+      co_return co_await std::move(acting);
+    }
+    auto telling = answers_.Tell(admitted.match, request);
     co_return co_await std::move(telling);
   }
 
@@ -190,6 +256,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
   const HeadSide head_;
   Answers answers_;
+  HttpActs acts_;
   const std::shared_ptr<Streams> streams_;
   RateLimit rate_{kPerSecond, kBurst};
   RateLimit unknown_rate_{kUnknownPerSecond, kUnknownBurst};

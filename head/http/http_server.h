@@ -3,9 +3,10 @@
 // View: one head process. Connections come from the head's own port, where ALPN selected http/1.1
 // (runtime/net/listener.h). All of it runs on a loop of its own; of the head's loop it asks what it
 // needs, as a value, so that a slow reader or a flood of requests costs the reducer nothing but
-// that. It keeps no session, sets no cookie and reads no body.
+// that. It keeps no session and sets no cookie.
 //   HS-1  Before a caller is known only the head of a request is read (16 KiB, 10 s), and nothing
-//         but /healthz and /readyz is answered.
+//         but /healthz and /readyz is answered. A body is read (1 MiB, 10 s) when its caller may
+//         ask for its route.
 //   HS-2  Who may ask for what stands in routes.h, which reads the role table of all messages.
 //   HS-3  kConnectionsMax at a time; a caller makes kPerSecond requests, a host that is not known
 //         kUnknownPerSecond.

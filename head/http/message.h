@@ -14,7 +14,9 @@ namespace troupe::head {
 
 inline constexpr std::size_t kHttpHeadBytesMax = 16 * 1024;  // request line and headers
 
-/// The head of one request. Nothing of a body is read: no route takes one yet.
+inline constexpr std::size_t kHttpBodyBytesMax = 1024 * 1024;
+
+/// One request. Its body is read when its caller is known and may ask for its route.
 struct HttpRequest {
   std::string method;
   std::string path;  // decoded, without the query
@@ -23,6 +25,10 @@ struct HttpRequest {
   std::string accept;
   std::string last_event_id;
   bool keep_alive = true;
+  std::string idempotency_key;
+  std::size_t body_bytes = 0;  // that are to come
+  bool waits_to_send = false;  // `Expect: 100-continue`: the body comes when it is asked for
+  std::string body;
   bool no_cache = false;  // `Cache-Control: no-cache`: the answer may not come from a cache
 };
 

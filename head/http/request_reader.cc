@@ -87,6 +87,7 @@ RequestReader::Step RequestReader::Feed(std::string_view bytes) {
   if (waiting_.empty()) return Step::kMore;
   http::request_parser<http::empty_body> parser;
   parser.header_limit(kHttpHeadBytesMax);
+  parser.body_limit(boost::none);  // ours is told below, by its own status
   boost::system::error_code error;
   const std::size_t used = parser.put(boost::asio::buffer(waiting_), error);
   if (error == http::error::need_more) {
@@ -107,9 +108,11 @@ RequestReader::Step RequestReader::Feed(std::string_view bytes) {
   request_.accept = View(head[http::field::accept]);
   request_.last_event_id = View(head["Last-Event-ID"]);
   request_.no_cache = HasToken(View(head[http::field::cache_control]), "no-cache");
-  if (parser.chunked() || parser.content_length().value_or(0) > 0) {
-    return Refuse(413, "no route takes a body");
-  }
+  request_.idempotency_key = View(head["Idempotency-Key"]);
+  request_.waits_to_send = HasToken(View(head[http::field::expect]), "100-continue");
+  if (parser.chunked() || parser.content_length().value_or(0) > kHttpBodyBytesMax)
+    return Refuse(413, "a body has a Content-Length of at most 1 MiB");
+  request_.body_bytes = static_cast<std::size_t>(parser.content_length().value_or(0));
   if (!ReadTarget(View(head.target()), &request_)) {
     return Refuse(400, "the request's target is malformed");
   }
@@ -122,6 +125,14 @@ RequestReader::Step RequestReader::Feed(std::string_view bytes) {
   }
   request_.bearer = Secret(std::string(credentials.substr(kBearer.size())));
   return Step::kRequest;
+}
+
+bool RequestReader::FeedBody(std::string_view bytes) {
+  waiting_ += bytes;
+  if (waiting_.size() < request_.body_bytes) return false;
+  request_.body = waiting_.substr(0, request_.body_bytes);
+  waiting_.erase(0, request_.body_bytes);
+  return true;
 }
 
 }  // namespace troupe::head

@@ -22,6 +22,8 @@ class RequestReader {
   /// Takes bytes of the peer; "" looks at what is left of earlier ones.
   Step Feed(std::string_view bytes);
   const HttpRequest& request() const { return request_; }
+  /// Takes bytes of the request's body, after kRequest; true: it is whole.
+  bool FeedBody(std::string_view bytes);
   const HttpResponse& refusal() const { return refusal_; }
   /// Whether a part of another request has come already.
   bool begun() const { return !waiting_.empty(); }
@@ -29,7 +31,7 @@ class RequestReader {
  private:
   Step Refuse(unsigned status, std::string_view message);
 
-  std::string waiting_;  // at most kHttpHeadBytesMax and one Feed
+  std::string waiting_;  // at most kHttpHeadBytesMax or kHttpBodyBytesMax, and one Feed
   HttpRequest request_;
   HttpResponse refusal_;
 };

@@ -13,12 +13,16 @@ constexpr std::string_view kIdSegment = "{id}";
 
 /// Whether `path` is the route's; `id` receives what stands for "{id}".
 bool IsAt(const HttpRoute& route, std::string_view path, std::string* id) {
-  if (!route.path.ends_with(kIdSegment)) return path == route.path;
-  const std::string_view front = route.path.substr(0, route.path.size() - kIdSegment.size());
-  if (!path.starts_with(front) || path.size() == front.size()) return false;
-  const std::string_view rest = path.substr(front.size());
-  if (rest.find('/') != std::string_view::npos) return false;
-  *id = rest;
+  const std::size_t at = route.path.find(kIdSegment);
+  if (at == std::string_view::npos) return path == route.path;
+  const std::string_view front = route.path.substr(0, at);
+  const std::string_view back = route.path.substr(at + kIdSegment.size());
+  if (!path.starts_with(front) || !path.ends_with(back)) return false;
+  if (path.size() <= front.size() + back.size()) return false;
+  const std::string_view segment =
+      path.substr(front.size(), path.size() - front.size() - back.size());
+  if (segment.find('/') != std::string_view::npos) return false;
+  *id = segment;
   return true;
 }
 
@@ -41,6 +45,9 @@ const std::vector<HttpRoute>& Routes() {
       {"GET", "/api/v1/placement_groups", RouteId::kGroups, kNumberOf<wire::ListGroups>},
       {"GET", "/api/v1/placement_groups/{id}", RouteId::kGroups, kNumberOf<wire::GetGroup>},
       {"GET", "/api/v1/events", RouteId::kEvents, kNumberOf<wire::ListEvents>},
+      {"POST", "/api/v1/jobs", RouteId::kSubmitJob, kNumberOf<wire::SubmitLaunch>},
+      {"POST", "/api/v1/jobs/{id}/stop", RouteId::kStopJob, kNumberOf<wire::CancelLaunch>},
+      {"POST", "/api/v1/launches/{id}/stop", RouteId::kStopLaunch, kNumberOf<wire::CancelLaunch>},
       {"GET", "/api/v1/stream", RouteId::kStream, kNumberOf<wire::ListEvents>},
   };
   return routes;

@@ -28,16 +28,21 @@ enum class RouteId : std::uint8_t {
   kJobs,
   kEvents,
   kStream,
+  kSubmitJob,
+  kStopJob,
+  kStopLaunch,
 };
 
 struct HttpRoute {
   std::string_view method;  // GET answers HEAD, too
-  std::string_view path;    // a trailing "{id}" stands for one segment
+  std::string_view path;    // "{id}" stands for one segment
   RouteId id;
   std::optional<std::size_t> kind;  // a message's number
 };
 
 const std::vector<HttpRoute>& Routes();
+/// Whether it changes something: those take a body, others none.
+inline bool Acts(const HttpRoute& route) { return route.method == "POST"; }
 
 struct RouteMatch {
   const HttpRoute* route = nullptr;

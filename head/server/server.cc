@@ -38,8 +38,12 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
       core_(core),
       options_(std::move(options)),
       on_end_(std::move(on_end)),
+      callers_(executor, random, [this](const Input& input) { Feed(input); }),
       http_(options_.http->executor(),
-            {executor, core, rules_, watch_, clock, options_.journal_folder}),
+            {executor, core, rules_, watch_, clock, options_.journal_folder,
+             [this](CallerRequest request) {
+               if (!ended_) callers_.Ask(std::move(request));
+             }}),
       scope_(executor, "head"),
       timer_(executor, clock, [this] { Feed(Tick()); }),
       journal_(
@@ -265,6 +269,7 @@ void Server::Perform(Effects effects) {
   for (const Close& close : effects.closes) {
     const auto found = sessions_.find(close.session);
     if (found != sessions_.end()) scope_.Spawn("close", End(found->second));
+    asio::post(executor_, [this, session = close.session] { callers_.Close(session); });
   }
   for (const Certify& certify : effects.certificates) Issue(certify);
   for (const Probe& probe : effects.probes) scope_.Spawn("probe", ProbeNode(probe));
@@ -288,6 +293,7 @@ void Server::EndBatch() {
 }
 
 void Server::Deliver(const Send& send) {
+  if (callers_.Deliver(send)) return;
   const auto found = sessions_.find(send.to.session);
   if (found == sessions_.end()) return;
   if (FaultAt("head.answer") != Fault::kNone) return;

@@ -15,6 +15,7 @@
 #include "head/http/http_server.h"
 #include "head/journal/journal_thread.h"
 #include "head/server/archive_link.h"
+#include "head/server/http_callers.h"
 #include "head/server/job_log_link.h"
 #include "runtime/async/loop_thread.h"
 #include "runtime/async/scope.h"
@@ -89,6 +90,7 @@ class Server {
   std::function<void(Status)> on_end_;
   net::SessionRules rules_;
   ShellWatch watch_;
+  HttpCallers callers_;
   HttpServer http_;
   std::unique_ptr<net::Listener> unix_;
   std::unique_ptr<net::Listener> tcp_;

@@ -24,6 +24,13 @@ LOOK = {"nobody": 401, "observer": 200, "client": 200, "worker": 403}
 # What each role is answered for GET; HEAD is answered alike.
 NO_ROW = {"nobody": 401, "observer": 404, "client": 404, "worker": 403}
 STREAM = "/api/v1/stream"  # tests/http_api/test_http_stream.py reads it
+ACTS = {"nobody": 401, "observer": 403, "client": 400, "worker": 403}  # of a body that is none
+STOPS = {"nobody": 401, "observer": 403, "client": 404, "worker": 403}
+TABLE_OF_POST = {
+    "/api/v1/jobs": ACTS,
+    "/api/v1/jobs/0123/stop": STOPS,
+    "/api/v1/launches/0123/stop": STOPS,
+}
 LISTS = ("nodes", "actors", "launches", "jobs", "placement_groups")
 TABLE = {
     "/healthz": OPEN,
@@ -68,16 +75,26 @@ def test_each_route_answers_each_role_and_method_as_the_table_says(head: Head) -
                 answer = head.client.request(method, path, token)
                 found[path, role, method] = answer.status
                 expected[path, role, method] = status
-                if method not in ("GET", "HEAD") and row is not NOWHERE:
+                if method == "POST" and path in TABLE_OF_POST:
+                    expected[path, role, method] = TABLE_OF_POST[path][role]
+                elif method not in ("GET", "HEAD") and row is not NOWHERE:
                     expected[path, role, method] = 401 if role == "nobody" else 405
                     if role != "nobody":
-                        assert answer.headers["Allow"] == "GET, HEAD"
+                        allowed = "GET, HEAD" + (", POST" if path in TABLE_OF_POST else "")
+                        assert answer.headers["Allow"] == allowed
                 if method == "HEAD":
                     assert answer.text == ""
                 if answer.status == 401:
                     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="troupe"'
                 assert "Set-Cookie" not in answer.headers
                 assert not any(text in answer.text for text in head.tokens.values())
+    for path in (each for each in TABLE_OF_POST if each not in TABLE):
+        for role, status in TABLE_OF_POST[path].items():
+            for method in ("GET", "HEAD", "POST", "DELETE", "PUT"):
+                answer = head.client.request(method, path, head.tokens.get(role))
+                found[path, role, method] = answer.status
+                other = 401 if role == "nobody" else 405
+                expected[path, role, method] = status if method == "POST" else other
     assert found == expected
     assert head.client.get("/healthz").text == head.client.get("/readyz").text == "ok\n"
 
@@ -121,7 +138,7 @@ def test_certificates_speak_for_their_role(head: Head, tmp_path: Path) -> None:
 def test_what_breaks_a_limit_is_told_which(head: Head) -> None:
     observer = head.tokens["observer"]
     assert head.client.get("/metrics", observer, headers={"X": "x" * 17000}).status == 431
-    assert head.client.request("POST", "/metrics", observer, body="x" * 100_000).status == 413
+    assert head.client.request("GET", "/metrics", observer, body="x" * 100_000).status == 413
     assert head.client.get("/metrics?a=1&a=2", observer).status == 400
     assert head.client.get("/metrics?a=%00", observer).status == 400
     for sent in (b"\x00\x01\x02\x03" * 100, b"GET http://a/ HTTP/1.1\r\n\r\n", b"GET /\r\n\r\n"):

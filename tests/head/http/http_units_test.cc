@@ -35,6 +35,11 @@ TEST(HttpRoutes, AreFoundByOnePathSegment) {
     EXPECT_EQ(FindRoute("GET", path).route, nullptr) << path;
   }
   EXPECT_EQ(FindRoute("POST", "/metrics").allow, "GET, HEAD");
+  EXPECT_EQ(FindRoute("POST", "/api/v1/jobs/ab/stop").id, "ab");
+  EXPECT_EQ(FindRoute("GET", "/api/v1/jobs/ab/stop").allow, "POST");
+  EXPECT_EQ(FindRoute("PUT", "/api/v1/jobs").allow, "GET, HEAD, POST");
+  for (const char* path : {"/api/v1/jobs//stop", "/api/v1/jobs/stop", "/api/v1/jobs/a/b/stop"})
+    EXPECT_EQ(FindRoute("POST", path).route, nullptr) << path;
 }
 
 TEST(HttpMessage, ValidUtf8KeepsCharactersAndReplacesBytesThatAreNone) {

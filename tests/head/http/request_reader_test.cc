@@ -56,12 +56,33 @@ TEST(RequestReader, ReadsOneRequestAfterTheOther) {
   EXPECT_TRUE(reader.begun());
 }
 
+TEST(RequestReader, ReadsABodyBehindTheHeadAndTheNextRequestBehindIt) {
+  const std::string bytes =
+      With("POST /1 HTTP/1.1", "Content-Length: 4\r\nIdempotency-Key: k\r\n") + "body" +
+      With("GET /2 HTTP/1.1");
+  for (std::size_t cut = bytes.find("body"); cut <= bytes.size(); ++cut) {
+    RequestReader reader;
+    ASSERT_EQ(reader.Feed(bytes.substr(0, cut)), Step::kRequest);
+    EXPECT_EQ(reader.request().body_bytes, 4u);
+    EXPECT_EQ(reader.request().idempotency_key, "k");
+    const bool whole = reader.FeedBody({});
+    EXPECT_EQ(whole, cut >= bytes.find("body") + 4);
+    if (!whole) {
+      ASSERT_TRUE(reader.FeedBody(bytes.substr(cut)));
+    }
+    EXPECT_EQ(reader.request().body, "body");
+    ASSERT_EQ(reader.Feed(whole ? bytes.substr(cut) : ""), Step::kRequest);
+    EXPECT_EQ(reader.request().path, "/2");
+  }
+}
+
 TEST(RequestReader, RefusesWhatIsTooLong) {
   EXPECT_EQ(StatusOf(With("GET / HTTP/1.1", "X: " + std::string(kHttpHeadBytesMax, 'x') + "\r\n")),
             431u);
   EXPECT_EQ(StatusOf(std::string(kHttpHeadBytesMax + 1, 'x')), 431u);
   EXPECT_EQ(StatusOf(With("GET /" + std::string(5000, 'x') + " HTTP/1.1")), 400u);
-  EXPECT_EQ(StatusOf(With("POST / HTTP/1.1", "Content-Length: 1\r\n")), 413u);
+  EXPECT_EQ(StatusOf(With("POST / HTTP/1.1", "Content-Length: 1048577\r\n")), 413u);
+  EXPECT_EQ(StatusOf(With("POST / HTTP/1.1", "Content-Length: 1048576\r\n")), 0u);
   EXPECT_EQ(StatusOf(With("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n")), 413u);
   EXPECT_EQ(StatusOf(With("POST / HTTP/1.1", "Content-Length: 0\r\n")), 0u);
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -218,6 +219,22 @@ def script_here(program: Program, session: Any) -> str:
     return os.path.join(
         runtime_env.folder_here(program.folder, session), os.path.basename(program.file)
     )
+
+
+def job_of_json(payload: bytes) -> Program:
+    """Return the program of a job that was submitted over HTTP, of a payload that the head wrote.
+
+    Such a payload begins with `{`, as no pickle does.
+    """
+    asked = json.loads(payload)
+    command = tuple(asked["command"])
+    start = {
+        "job": asked["job"],
+        "token": asked["token"],
+        "runtime_env": {"env_vars": asked["env"]} if asked["env"] else {},
+        "is_by_token": True,
+    }
+    return Program(COMMAND, command[0], command[1:], setup=_pickled.job_start(start))
 
 
 @_pickled.maker("program")

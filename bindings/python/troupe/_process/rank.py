@@ -57,10 +57,14 @@ def load_function(
     Raises what unpickling and finding it raise.
     """
     from troupe._code import runtime_env, user_main
-    from troupe._code.program import Program
+    from troupe._code.program import Program, job_of_json
 
     runtime_env.enter(session)
-    function, args, kwargs = user_main.loads(read_payload(begin, attachment), alone=True)
+    payload = read_payload(begin, attachment)
+    if payload.startswith(b"{"):
+        function, args, kwargs = job_of_json(payload), (), {}
+    else:
+        function, args, kwargs = user_main.loads(payload, alone=True)
     if isinstance(function, Program):
         from troupe._process import program
 
