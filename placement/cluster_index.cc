@@ -8,6 +8,7 @@ namespace troupe::placement {
 namespace {
 
 constexpr std::uint64_t kPlaceStride = std::uint64_t{1} << 32;
+constexpr std::size_t kRememberedMin = 64;  // of nodes that have left, whatever the cluster's size
 
 // Scarcest first; the order in which amounts are compared.
 bool Scarcer(const std::string& a, const std::string& b) {
@@ -94,12 +95,27 @@ void ClusterIndex::Put(NodeView node) {
     FindDomains(*host);
     GivePlace(static_cast<std::size_t>(entered - order_.begin()));
   }
-  if (rebuild) {
+  if (rebuild || (!known && ForgetFormer())) {
     Rebuild();
     return;
   }
   Enter(*host, Using::kFree);
   Enter(*host, Using::kTotal);
+}
+
+// Kinds, domains and resources of nodes that have left are numbered still. True: they are numbered
+// anew by the Rebuild that is to follow.
+bool ClusterIndex::ForgetFormer() {
+  const std::size_t most = 2 * hosts_.size() + kRememberedMin;
+  if (kinds_.size() <= most && domain_ids_.size() <= most * levels_.size() &&
+      names_.size() <= 2 * names_kept_ + kRememberedMin && known_labels_.size() <= kRememberedMin) {
+    return false;
+  }
+  known_labels_.clear();  // who asks for one of them makes it known again
+  names_.clear();
+  for (const Host* host : order_) Learn(host->view);
+  names_kept_ = names_.size();
+  return true;
 }
 
 void ClusterIndex::Erase(const NodeId& node) {

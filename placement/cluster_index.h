@@ -46,6 +46,10 @@ class ClusterIndex {
   /// How often Put told of something that may make room: what did not fit before fits no better
   /// while this is the same.
   std::uint64_t growth() const { return growth_; }
+  /// What it has numbered: kinds and domains of nodes, resources and labels.
+  std::size_t numbered() const {
+    return kinds_.size() + domain_ids_.size() + names_.size() + known_labels_.size();
+  }
   const Levels& levels() const { return levels_; }
   /// null: unknown. Valid until the node is erased.
   const Host* Find(const NodeId& node) const;
@@ -68,6 +72,7 @@ class ClusterIndex {
   std::uint32_t KindOf(const Labels& labels);
   void FindDomains(Host& host);
   void GivePlace(std::size_t at);
+  bool ForgetFormer();
   void Rebuild();
 
   Levels levels_;
@@ -80,6 +85,7 @@ class ClusterIndex {
   std::vector<Host*> order_;
   std::array<PoolSet, 2> pools_;
   std::uint64_t growth_ = 0;
+  std::size_t names_kept_ = 0;  // when those of former nodes were forgotten
 };
 
 }  // namespace troupe::placement

@@ -159,6 +159,25 @@ TEST(ClusterIndex, WorkWithoutGpusStaysOffNodesThatHaveThem) {
   EXPECT_EQ(Numbers(Pack({gpu, cpu}, request)), Expected{2});
 }
 
+TEST(ClusterIndex, WhatNodesThatHaveLeftHadIsForgotten) {
+  ClusterIndex index;
+  index.Put(Node(1, 4, {{"rack", "r0"}, {"zone", "z0"}}));
+  for (std::uint64_t number = 2; number < 2000; ++number) {
+    const std::string text = std::to_string(number);
+    NodeView node = Node(number, 4, {{"rack", "r" + text}, {"zone", text}, {"l" + text, "1"}});
+    node.total = node.free = Resources::Of({{"GPU", 4 * kUnit}, {"node:" + text, kUnit}});
+    index.Put(node);
+    Request request = Ask(1, 1);
+    request.labels = {{"zone", text}, {"l" + text, "1"}};
+    const auto plan = Pack(index, request);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(Numbers(plan), Expected{number});
+    index.Erase(node.id);
+    ASSERT_LE(index.numbered(), 1000u) << "after " << number;
+  }
+  EXPECT_TRUE(Pack(index, Ask(4, 1)));
+}
+
 TEST(ClusterIndex, ChangedStepByStepPlansAsBuiltAtOnce) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Prng random(seed);
