@@ -266,7 +266,7 @@ void OnTick(Turn& turn) {
         OnDriverTimer(turn, LaunchId(id));
         break;
       case TimerKind::kWait:
-        OnWaitTimer(turn, id.lo);
+        OnWaitTimer(turn);
         break;
       case TimerKind::kActorRecreate:
         OnRecreateTimer(turn, ActorId(id));

@@ -102,13 +102,14 @@ void NoteEnd(const Rank& rank, wire::RankInfo& item) {
   item.kind = rank.done.failure.kind;
 }
 
-void ArmTimeout(Turn& turn, const Launch& launch) {
+void ArmTimeout(Turn& turn, Launch& launch) {
   if (launch.spec.timeout_ms == 0 || !launch.open()) return;
   const std::uint64_t due_us = launch.submitted_us + launch.spec.timeout_ms * 1000;
   // A clock that was set back while the head was away must not lengthen it.
   const std::uint64_t left_us =
       std::min(due_us > turn.wall_us ? due_us - turn.wall_us : 0, launch.spec.timeout_ms * 1000);
-  turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kLaunch, launch.id);
+  launch.timeout_due = turn.now + std::chrono::microseconds(left_us);
+  turn.Arm(launch.timeout_due, TimerKind::kLaunch, launch.id);
 }
 
 }  // namespace

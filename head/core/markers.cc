@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "head/core/archive/archive.h"
@@ -16,6 +17,8 @@
 
 namespace troupe::head {
 namespace {
+
+constexpr std::uint64_t kWaitMostMs = 365ull * 24 * 3600 * 1000;  // of a WaitMarker
 
 // The marker of a tombstone: the outcome is all that is left.
 bool AnswerFromTombstone(Turn& turn, const Request& request, const LaunchId& id) {
@@ -104,6 +107,24 @@ void Announce(Turn& turn, Launch& launch) {
   PushLaunch(turn, launch);
 }
 
+// Deadlines of a launch that is over: they may lie far ahead.
+void DisarmAll(Turn& turn, const Launch& launch) {
+  turn.state.timers.Disarm(launch.timeout_due, TimerKind::kLaunch, launch.id);
+  turn.state.timers.Disarm(launch.ending.due, TimerKind::kEnding, launch.id);
+  turn.state.timers.Disarm(launch.ending.silent_until, TimerKind::kEnding, launch.id);
+  turn.state.timers.Disarm(launch.regroup.due, TimerKind::kReform, launch.id);
+}
+
+// One timer for all that wait: of those that were answered nothing is left.
+void ArmWaits(Turn& turn) {
+  Waits& waits = turn.state.waits;
+  const std::optional<Instant> next = waits.NextDue();
+  if (!next || (waits.armed != Instant{} && waits.armed <= *next)) return;
+  turn.state.timers.Disarm(waits.armed, TimerKind::kWait, Id128{});
+  waits.armed = *next;
+  turn.Arm(*next, TimerKind::kWait, Id128{});
+}
+
 }  // namespace
 
 void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
@@ -127,6 +148,7 @@ void WriteMarker(Turn& turn, Launch& launch, Verdict verdict) {
   written.manifest_sha256 = std::move(verdict.manifest);
   turn.Append(std::move(written), std::move(verdict.value));
   Announce(turn, launch);
+  DisarmAll(turn, launch);
   launch.ending = Ending();
   if (on_nodes) EndForMarker(turn, launch);
   EndGroup(turn, launch.group, "its launch ended");
@@ -223,29 +245,32 @@ void OnComplete(Turn& turn, const Request& request, const wire::Complete& messag
 void OnWaitMarker(Turn& turn, const Request& request, const wire::WaitMarker& message) {
   Launch* launch = OpenLaunch(turn, request, message.launch);
   if (launch == nullptr) return;
-  const auto number = turn.state.waits.Add({request.route, request.id, launch->id});
-  if (!number) {
+  Waiter waiter{request.route, request.id, launch->id, Instant{}};
+  if (message.timeout_ms != 0) {
+    const std::uint64_t wait_ms = std::min(message.timeout_ms, kWaitMostMs);
+    waiter.due = turn.now + std::chrono::milliseconds(wait_ms);
+  }
+  if (!turn.state.waits.Add(waiter)) {
     turn.Refuse(
         request, ErrorCode::kTooLarge,
         "it waits for " + std::to_string(Waits::kWaitsMax) + " markers already (kWaitsMax)");
     return;
   }
-  if (message.timeout_ms != 0) {
-    turn.Arm(turn.now + std::chrono::milliseconds(message.timeout_ms), TimerKind::kWait,
-             Id128{0, *number});
-  }
+  ArmWaits(turn);
   Adopt(turn, *launch, request);
 }
 
-void OnWaitTimer(Turn& turn, std::uint64_t number) {
-  const auto waiter = turn.state.waits.Take(number);
-  if (!waiter) return;
-  const Launch* launch = turn.FindLaunch(waiter->launch);
-  wire::ErrorReply late;
-  late.code = static_cast<std::uint16_t>(ErrorCode::kTimeout);
-  late.text = "launch " + waiter->launch.Short() + " is " +
-              (launch == nullptr ? "gone" : std::string("still ") + NameOf(launch->phase));
-  turn.SendTo(waiter->route, std::move(late), {}, waiter->request);
+void OnWaitTimer(Turn& turn) {
+  turn.state.waits.armed = Instant{};
+  for (const Waiter& waiter : turn.state.waits.TakeDue(turn.now)) {
+    const Launch* launch = turn.FindLaunch(waiter.launch);
+    wire::ErrorReply late;
+    late.code = static_cast<std::uint16_t>(ErrorCode::kTimeout);
+    late.text = "launch " + waiter.launch.Short() + " is " +
+                (launch == nullptr ? "gone" : std::string("still ") + NameOf(launch->phase));
+    turn.SendTo(waiter.route, std::move(late), {}, waiter.request);
+  }
+  ArmWaits(turn);
 }
 
 void OnDriverTimer(Turn& turn, const LaunchId& id) {

@@ -33,7 +33,7 @@ void OnRenewDriver(Turn& turn, const Request& request, const wire::RenewDriver& 
 void OnComplete(Turn& turn, const Request& request, const wire::Complete& message,
                 const std::string& value);
 void OnWaitMarker(Turn& turn, const Request& request, const wire::WaitMarker& message);
-void OnWaitTimer(Turn& turn, std::uint64_t number);
+void OnWaitTimer(Turn& turn);
 void OnDriverTimer(Turn& turn, const LaunchId& id);
 
 }  // namespace troupe::head

@@ -212,7 +212,7 @@ struct Launch {
   std::map<NodeId, wire::RanksReady> ready;
   Route driver_route;
   bool driver_renews = false;
-  Instant driver_due{};
+  Instant driver_due{}, timeout_due{};
   std::set<Route> watchers;
   Instant started{};
   Ending ending;

@@ -32,6 +32,8 @@ class Timers {
  public:
   using Entry = std::tuple<Instant, TimerKind, Id128>;
   void Arm(Instant due, TimerKind kind, const Id128& id) { entries_.emplace(due, kind, id); }
+  /// Takes one back that was armed for this: nothing happens if there is none.
+  void Disarm(Instant due, TimerKind kind, const Id128& id) { entries_.erase({due, kind, id}); }
   /// The earliest entry not after `now`, removed.
   std::optional<Entry> Pop(Instant now) {
     if (entries_.empty() || std::get<0>(*entries_.begin()) > now) return std::nullopt;

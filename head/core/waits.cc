@@ -9,6 +9,7 @@ std::optional<std::uint64_t> Waits::Add(const Waiter& waiter) {
   of_peer.insert(number);
   waiters_.emplace(number, waiter);
   by_launch_.emplace(waiter.launch, number);
+  if (waiter.due != Instant{}) by_due_.emplace(waiter.due, number);
   return number;
 }
 
@@ -18,6 +19,7 @@ std::optional<Waiter> Waits::Take(std::uint64_t number) {
   const Waiter waiter = found->second;
   waiters_.erase(found);
   by_launch_.erase({waiter.launch, number});
+  by_due_.erase({waiter.due, number});
   const auto of_peer = by_route_.find(waiter.route);
   of_peer->second.erase(number);
   if (of_peer->second.empty()) by_route_.erase(of_peer);
@@ -32,6 +34,19 @@ std::vector<Waiter> Waits::TakeOf(const LaunchId& launch) {
     if (auto waiter = Take(number)) taken.push_back(*waiter);
   }
   return taken;
+}
+
+std::vector<Waiter> Waits::TakeDue(Instant now) {
+  std::vector<Waiter> taken;
+  while (!by_due_.empty() && by_due_.begin()->first <= now) {
+    if (auto waiter = Take(by_due_.begin()->second)) taken.push_back(*waiter);
+  }
+  return taken;
+}
+
+std::optional<Instant> Waits::NextDue() const {
+  if (by_due_.empty()) return std::nullopt;
+  return by_due_.begin()->first;
 }
 
 void Waits::Drop(const SessionId& session, const ProcessId* process) {

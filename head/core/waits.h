@@ -24,6 +24,7 @@ struct Waiter {
   Route route;
   std::uint64_t request = 0;
   LaunchId launch;
+  Instant due{};  // then it waits no longer; zero: it waits for ever
 };
 
 class Waits {
@@ -36,16 +37,23 @@ class Waits {
   std::optional<Waiter> Take(std::uint64_t number);
   /// Takes out all that wait for this launch, in the order in which they came.
   std::vector<Waiter> TakeOf(const LaunchId& launch);
+  /// Takes out all whose time is over.
+  std::vector<Waiter> TakeDue(Instant now);
+  /// When the next one's time is over.
+  std::optional<Instant> NextDue() const;
   /// Drops the waits of a process behind a session; those of the whole session where `process` is
   /// null.
   void Drop(const SessionId& session, const ProcessId* process);
   std::size_t size() const { return waiters_.size(); }
+
+  Instant armed{};  // for the next one; zero: no timer is
 
  private:
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, Waiter> waiters_;
   std::set<std::pair<LaunchId, std::uint64_t>> by_launch_;
   std::map<Route, std::set<std::uint64_t>> by_route_;
+  std::set<std::pair<Instant, std::uint64_t>> by_due_;
 };
 
 }  // namespace troupe::head

@@ -55,6 +55,23 @@ TEST_F(Bounds, WA2_OneMoreWaitThanItsShareIsRefusedWithTheLimitsName) {
   EXPECT_EQ(core_->state().waits.size(), 1u);
 }
 
+TEST_F(Bounds, DeadlinesOfWhatIsOverAreNotKept) {
+  const FakeNode node = Join(1, 4);
+  timeout_ms_ = 365ull * 24 * 3600 * 1000;
+  std::size_t before = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const LaunchId launch = Submit(client_, 1);
+    Say(client_, Wait(launch, 3'000'000'000u), 100 + i);
+    Serve(node);
+    Serve(node);
+    Finish(node, launch, 0);
+    Serve(node);
+    if (i == 10) before = core_->state().timers.size();
+  }
+  EXPECT_EQ(Count<wire::MarkerReply>(client_), 50u);
+  EXPECT_LE(core_->state().timers.size(), before);
+}
+
 TEST_F(Bounds, WA1_EachRunsOutByItself) {
   Join(1, 4);
   const LaunchId launch = Submit(client_, 1);
