@@ -147,6 +147,17 @@ void WriteRecentWrites(Writer& out, const RecentWrites& recent) {
   if (!kept.requests.empty()) out.Put(std::move(kept));
 }
 
+// Many in an event: a start reads all of them.
+void WriteTombstones(Writer& out, const State& state) {
+  wire::TombstonesKept kept;
+  for (const LaunchId& id : state.tombstone_order) {
+    const Tombstone& stone = state.tombstones.at(id);
+    kept.launches.push_back({id, stone.outcome, stone.exit_code});
+    if (kept.launches.size() == kIdsPerEvent) out.Put(std::exchange(kept, {}));
+  }
+  if (!kept.launches.empty()) out.Put(std::move(kept));
+}
+
 void WriteUser(Writer& out, const std::string& name, const User& user) {
   if (!user.caps.empty()) out.Put(QuotaOf(name, user.caps));
   for (const auto& [hour, sums] : user.used.hours()) out.Put(NoteOf(name, hour, sums));
@@ -180,14 +191,7 @@ std::vector<wire::Event> SnapshotOf(const State& state) {
   }
   for (const GroupId& id : state.ended_groups) WriteGroup(out, state.groups.at(id));
   for (const auto& [id, launch] : state.launches) WriteLaunch(out, launch);
-  for (const LaunchId& id : state.tombstone_order) {
-    const Tombstone& stone = state.tombstones.at(id);
-    wire::LaunchRetired retired;
-    retired.launch = id;
-    retired.outcome = stone.outcome;
-    retired.exit_code = stone.exit_code;
-    out.Put(retired);
-  }
+  WriteTombstones(out, state);
   for (const auto& [id, actor] : state.actors) {
     if (actor.live()) WriteActor(out, actor);
   }
@@ -300,6 +304,14 @@ void Restore(State& state, const wire::LaunchKept& event, const std::string& att
   if (!launch.request.IsNil()) state.requests[launch.request] = launch.id;
   const bool run = launch.spec.mode == wire::LaunchMode::kCommand;
   if (run && launch.phase == wire::LaunchState::kStarting) state.waiting_runs.insert(launch.id);
+}
+
+void Restore(State& state, const wire::TombstonesKept& event, const std::string&) {
+  for (const wire::LaunchRetired& each : event.launches) {
+    const Tombstone stone{each.outcome, each.exit_code};
+    if (state.tombstones.emplace(each.launch, stone).second)
+      state.tombstone_order.push_back(each.launch);
+  }
 }
 
 void Restore(State& state, const wire::RankValueKept& event, const std::string& attachment) {

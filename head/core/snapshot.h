@@ -23,6 +23,7 @@ void Restore(State& state, const wire::SnapshotBegun& event, const std::string& 
 void Restore(State& state, const wire::NodeKept& event, const std::string& attachment);
 void Restore(State& state, const wire::GroupKept& event, const std::string& attachment);
 void Restore(State& state, const wire::LaunchKept& event, const std::string& attachment);
+void Restore(State& state, const wire::TombstonesKept& event, const std::string& attachment);
 void Restore(State& state, const wire::RankValueKept& event, const std::string& attachment);
 void Restore(State& state, const wire::ActorKept& event, const std::string& attachment);
 void Restore(State& state, const wire::RecentWritesKept& event, const std::string& attachment);

@@ -137,6 +137,7 @@ struct ActorKept {               # attachment: the payload while it lives, the p
   uncounted @9 :Bool; unwanted @10 :Bool; formerEnded @11 :Bool;   # as ActorDied.ended, of the life at `place`, where the actor has none now
 }
 struct RecentWritesKept { requests @0 :List(RequestId); }
+struct TombstonesKept { launches @0 :List(LaunchRetired); }      # in the order in which they were retired
 
 struct Event {
   union {
@@ -182,5 +183,6 @@ struct Event {
     rankReplaced @39 :RankReplaced;
     quotaWritten @40 :QuotaWritten;
     usageNoted @41 :UsageNoted;
+    tombstonesKept @42 :TombstonesKept;
   }
 }
