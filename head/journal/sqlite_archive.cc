@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -25,13 +26,21 @@ using ArchiveStatement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
 constexpr char kTables[] =
     "CREATE TABLE IF NOT EXISTS ended(number INTEGER PRIMARY KEY AUTOINCREMENT, launch BLOB NOT "
     "NULL UNIQUE, submitted_us INTEGER NOT NULL, lived_us INTEGER NOT NULL, crc INTEGER NOT NULL, "
-    "payload BLOB NOT NULL, attachment BLOB);"
-    "CREATE INDEX IF NOT EXISTS ended_by_time ON ended(submitted_us, launch);"
-    "CREATE INDEX IF NOT EXISTS ended_by_age ON ended(lived_us);"
+    "payload BLOB NOT NULL, attachment BLOB, request BLOB, job TEXT);"
     "CREATE TABLE IF NOT EXISTS returned(launch BLOB NOT NULL, position INTEGER NOT NULL, crc "
     "INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB, PRIMARY KEY(launch, position)) "
     "WITHOUT ROWID";
+// Of a table that an older head made.
+constexpr char kNewColumns[] =
+    "ALTER TABLE ended ADD COLUMN request BLOB; ALTER TABLE ended ADD COLUMN job TEXT";
+constexpr char kIndexes[] =
+    "CREATE INDEX IF NOT EXISTS ended_by_time ON ended(submitted_us, launch);"
+    "CREATE INDEX IF NOT EXISTS ended_by_age ON ended(lived_us);"
+    "CREATE INDEX IF NOT EXISTS ended_by_request ON ended(request) WHERE request IS NOT NULL;"
+    "CREATE INDEX IF NOT EXISTS ended_by_job ON ended(job) WHERE job IS NOT NULL";
+constexpr int kWaitMs = 2000;  // for a lock that another connection holds for a moment
 constexpr std::size_t kRemovedAtOnce = 1000;
+constexpr char kBehindAll[] = "\xff";  // sorts after whatever may follow in a text of UTF-8
 
 // In the order of ids, as the head sorts them.
 std::string BytesOf(const Id128& id) {
@@ -40,6 +49,18 @@ std::string BytesOf(const Id128& id) {
     for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(half >> shift));
   }
   return bytes;
+}
+
+// The first and the last id that begin so in hex; nullopt: none does.
+std::optional<std::pair<LaunchId, LaunchId>> RangeOf(std::string text) {
+  constexpr std::size_t kDigits = 32;
+  if (text.size() > kDigits) return std::nullopt;
+  for (char& each : text) each = each >= 'A' && each <= 'F' ? each - 'A' + 'a' : each;
+  const std::string rest(kDigits - text.size(), '0');
+  const std::optional<LaunchId> first = LaunchId::FromHex(text + rest);
+  const std::optional<LaunchId> last = LaunchId::FromHex(text + std::string(rest.size(), 'f'));
+  if (!first || !last) return std::nullopt;
+  return std::pair(*first, *last);
 }
 
 LaunchId IdOf(std::string_view bytes) {
@@ -55,11 +76,31 @@ void BindBlob(sqlite3_stmt* statement, int column, std::string_view bytes) {
   sqlite3_bind_blob64(statement, column, bytes.data(), bytes.size(), SQLITE_STATIC);
 }
 
+void BindText(sqlite3_stmt* statement, int column, std::string_view text) {
+  sqlite3_bind_text64(statement, column, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+
 void BindNumber(sqlite3_stmt* statement, int column, std::uint64_t number) {
   sqlite3_bind_int64(statement, column, static_cast<sqlite3_int64>(number));
 }
 
 }  // namespace
+
+struct SqliteArchive::Bound {
+  explicit Bound(std::uint64_t value) : number(value) {}
+  explicit Bound(const Id128& id) : bytes(BytesOf(id)), kind(kBlob) {}
+  explicit Bound(std::string value) : bytes(std::move(value)), kind(kText) {}
+
+  std::uint64_t number = 0;
+  std::string bytes;
+  enum { kNumber, kBlob, kText } kind = kNumber;
+};
+
+StatusOr<std::unique_ptr<SqliteArchive>> SqliteArchive::OpenReader(const SqliteOptions& options) {
+  std::unique_ptr<SqliteArchive> archive(new SqliteArchive(options));
+  TROUPE_TRY(archive->Connect(SQLITE_OPEN_READONLY));
+  return archive;
+}
 
 StatusOr<std::unique_ptr<SqliteArchive>> SqliteArchive::Open(const SqliteOptions& options) {
   std::unique_ptr<SqliteArchive> archive(new SqliteArchive(options));
@@ -73,7 +114,7 @@ StatusOr<std::unique_ptr<SqliteArchive>> SqliteArchive::Open(const SqliteOptions
   const std::string path = options.folder + "/archive.db";
   if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
     return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
-  unlink((path + "-wal").c_str());
+  for (const char* beside : {"-wal", "-shm"}) unlink((path + beside).c_str());
   TROUPE_TRY(archive->OpenFile());
   return archive;
 }
@@ -98,12 +139,27 @@ Status SqliteArchive::OpenFile() {
     if (!file.valid() || fchmod(file.get(), 0600) != 0)
       return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
   }
-  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (sqlite3_open_v2(path.c_str(), &db_, kFlags, nullptr) != SQLITE_OK) return Error("open");
-  TROUPE_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  TROUPE_TRY(Connect(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   TROUPE_TRY(Execute("PRAGMA journal_mode=WAL"));
   TROUPE_TRY(Execute(options_.disposable ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
-  return Execute(kTables);
+  return MakeTables();
+}
+
+Status SqliteArchive::Connect(int flags) {
+  const std::string path = options_.folder + "/archive.db";
+  if (sqlite3_open_v2(path.c_str(), &db_, flags | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK)
+    return Error("open");
+  sqlite3_busy_timeout(db_, kWaitMs);
+  return absl::OkStatus();
+}
+
+Status SqliteArchive::MakeTables() {
+  TROUPE_TRY(Execute(kTables));
+  const bool is_new =
+      sqlite3_table_column_metadata(db_, nullptr, "ended", "job", nullptr, nullptr, nullptr,
+                                    nullptr, nullptr) == SQLITE_OK;
+  if (!is_new) TROUPE_TRY(Execute(kNewColumns));
+  return Execute(kIndexes);
 }
 
 Status SqliteArchive::Write(const std::vector<EndedRecord>& records) {
@@ -126,10 +182,11 @@ Status SqliteArchive::WriteAll(const std::vector<EndedRecord>& records) {
 
 Status SqliteArchive::WriteOne(const EndedRecord& record) {
   const std::string launch = BytesOf(record.launch);
+  const std::string request = record.request.IsNil() ? "" : BytesOf(record.request);
   for (std::size_t i = 0; i < record.events.size(); ++i) {
     const char* sql = i == 0
                           ? "INSERT OR REPLACE INTO ended(launch, crc, payload, attachment, "
-                            "submitted_us, lived_us) VALUES(?, ?, ?, ?, ?, ?)"
+                            "submitted_us, lived_us, request, job) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
                           : "INSERT OR REPLACE INTO returned(launch, crc, payload, attachment, "
                             "position) VALUES(?, ?, ?, ?, ?)";
     sqlite3_stmt* made = nullptr;
@@ -143,29 +200,73 @@ Status SqliteArchive::WriteOne(const EndedRecord& record) {
     BindBlob(made, 4, row.event.attachment);
     BindNumber(made, 5, i == 0 ? record.submitted_us : i);
     if (i == 0) BindNumber(made, 6, record.lived_us);
+    if (i == 0 && !request.empty()) BindBlob(made, 7, request);
+    if (i == 0 && !record.job.empty()) BindText(made, 8, record.job);
     if (sqlite3_step(made) != SQLITE_DONE) return Error("write");
   }
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<EndedRecord>> SqliteArchive::Read(const Recall& recall) {
-  const bool page = recall.launch.IsNil();
-  const bool from = page && !recall.before.IsNil();
-  std::string sql = "SELECT launch, submitted_us, lived_us, crc, payload, attachment FROM ended ";
-  sql += !page  ? "WHERE launch = ?1"
-         : from ? "WHERE submitted_us >= ?2 AND (submitted_us, launch) < (?4, ?1) ORDER BY "
-                  "submitted_us DESC, launch DESC LIMIT ?3"
-                : "WHERE submitted_us >= ?2 ORDER BY submitted_us DESC, launch DESC LIMIT ?3";
+StatusOr<std::vector<EndedRecord>> SqliteArchive::Read(const ArchiveQuery& query) {
+  using By = ArchiveQuery::By;
+  std::vector<EndedRecord> found;
+  const Bound limit(query.limit);
+  switch (query.by) {
+    case By::kLaunch:
+      TROUPE_TRY(Select("WHERE launch = ?", {Bound(query.launch)}, &found));
+      for (EndedRecord& record : found) TROUPE_TRY(AddReturned(record));
+      return found;
+    case By::kRequest:
+      TROUPE_TRY(Select("WHERE request = ? LIMIT ?", {Bound(query.request), limit}, &found));
+      break;
+    case By::kPrefix:
+      if (const auto range = RangeOf(query.text)) {
+        TROUPE_TRY(Select("WHERE launch BETWEEN ? AND ? ORDER BY launch LIMIT ?",
+                          {Bound(range->first), Bound(range->second), limit}, &found));
+      }
+      TROUPE_TRY(Select("WHERE job >= ? AND job < ? ORDER BY job LIMIT ?",
+                        {Bound(query.text), Bound(query.text + kBehindAll), limit}, &found));
+      break;
+    case By::kTime:
+      TROUPE_TRY(query.before.IsNil()
+                     ? Select("WHERE submitted_us >= ? ORDER BY submitted_us DESC, launch DESC "
+                              "LIMIT ?",
+                              {Bound(query.since_us), limit}, &found)
+                     : Select("WHERE submitted_us >= ? AND (submitted_us, launch) < (?, ?) ORDER "
+                              "BY submitted_us DESC, launch DESC LIMIT ?",
+                              {Bound(query.since_us), Bound(query.before_us), Bound(query.before),
+                               limit},
+                              &found));
+      break;
+    case By::kId:
+      TROUPE_TRY(Select("WHERE launch > ? ORDER BY launch LIMIT ?", {Bound(query.launch), limit},
+                        &found));
+      break;
+    case By::kJob:
+      TROUPE_TRY(
+          Select("WHERE job > ? ORDER BY job LIMIT ?", {Bound(query.text), limit}, &found));
+      break;
+  }
+  for (EndedRecord& record : found) {
+    for (wire::Event& event : record.events) event.attachment.clear();
+  }
+  return found;
+}
+
+Status SqliteArchive::Select(const std::string& which, const std::vector<Bound>& values,
+                             std::vector<EndedRecord>* records) {
+  const std::string sql =
+      "SELECT launch, submitted_us, lived_us, crc, payload, attachment FROM ended " + which;
   sqlite3_stmt* made = nullptr;
   if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &made, nullptr) != SQLITE_OK)
     return Error("prepare");
   const ArchiveStatement select(made, sqlite3_finalize);
-  const std::string launch = BytesOf(page ? recall.before : recall.launch);
-  if (!page || from) BindBlob(made, 1, launch);
-  if (page) BindNumber(made, 2, recall.since_us);
-  if (page) BindNumber(made, 3, recall.limit);
-  if (from) BindNumber(made, 4, recall.before_us);
-  std::vector<EndedRecord> records;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int column = static_cast<int>(i) + 1;
+    if (values[i].kind == Bound::kNumber) BindNumber(made, column, values[i].number);
+    if (values[i].kind == Bound::kBlob) BindBlob(made, column, values[i].bytes);
+    if (values[i].kind == Bound::kText) BindText(made, column, values[i].bytes);
+  }
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(made)) == SQLITE_ROW) {
     EndedRecord record;
@@ -181,12 +282,9 @@ StatusOr<std::vector<EndedRecord>> SqliteArchive::Read(const Recall& recall) {
       continue;
     }
     record.events.push_back(*std::move(event));
-    if (page) record.events.back().attachment.clear();
-    if (!page) TROUPE_TRY(AddReturned(record));
-    records.push_back(std::move(record));
+    records->push_back(std::move(record));
   }
-  if (code != SQLITE_DONE) return Error("read");
-  return records;
+  return code == SQLITE_DONE ? absl::OkStatus() : Error("read");
 }
 
 Status SqliteArchive::AddReturned(EndedRecord& record) {

@@ -1,13 +1,14 @@
 // The archive: records of launches that are over, in a SQLite database of their own beside the
 // journal, for the time of the retention. The head asks for them; a start reads none.
 //
-// View: one head. Blocking; used from one thread at a time. WAL, synchronous=FULL: a record that
-// was written is not lost. One damaged record is left out and logged; a database that cannot be
-// opened is put aside, under its name and `.damaged`, and a new one begins: what it held are
-// particulars of what is over, and no reason for a head not to start. Tables, for people with
-// sqlite3:
-//   ended(number, launch BLOB, submitted_us, lived_us, crc, payload, attachment)
+// View: one head. Blocking; each connection is used from one thread at a time, and readers do not
+// wait for the writer, nor it for them (WAL). synchronous=FULL: a record that was written is not
+// lost. One damaged record is left out and logged; a database that cannot be opened is put aside,
+// under its name and `.damaged`, and a new one begins: what it held are particulars of what is
+// over, and no reason for a head not to start. Tables, for people with sqlite3:
+//   ended(number, launch BLOB, submitted_us, lived_us, crc, payload, attachment, request, job)
 //   returned(launch BLOB, position, crc, payload, attachment)   what its ranks returned
+// Records that an older head wrote have no `request` and no `job`.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,8 @@ class SqliteArchive {
  public:
   /// Opens or makes archive.db in the journal's folder.
   static StatusOr<std::unique_ptr<SqliteArchive>> Open(const SqliteOptions& options);
+  /// Another connection to it, which only reads.
+  static StatusOr<std::unique_ptr<SqliteArchive>> OpenReader(const SqliteOptions& options);
   ~SqliteArchive();
   SqliteArchive(const SqliteArchive&) = delete;
   SqliteArchive& operator=(const SqliteArchive&) = delete;
@@ -39,17 +42,22 @@ class SqliteArchive {
   /// Durable when it returns: all or none. Replaces what it has of the same launches, and removes
   /// the oldest of more than kArchivedMax.
   Status Write(const std::vector<EndedRecord>& records);
-  /// The record of one launch, with values, or a page of them without.
-  StatusOr<std::vector<EndedRecord>> Read(const Recall& recall);
+  StatusOr<std::vector<EndedRecord>> Read(const ArchiveQuery& query);
   /// Removes those that ended before that lived time, a thousand at most; returns how many.
   StatusOr<std::size_t> Forget(std::uint64_t until_us);
 
  private:
   explicit SqliteArchive(SqliteOptions options) : options_(std::move(options)) {}
   Status OpenFile();
+  Status Connect(int flags);
+  Status MakeTables();
   Status WriteAll(const std::vector<EndedRecord>& records);
   Status WriteOne(const EndedRecord& record);
   StatusOr<std::size_t> Remove(const std::string& which);
+  /// What is bound to the `?` of a statement: a number, a blob or a text.
+  struct Bound;
+  Status Select(const std::string& which, const std::vector<Bound>& values,
+                std::vector<EndedRecord>* records);
   Status AddReturned(EndedRecord& record);
   Status Execute(const std::string& sql);
   Status Error(const std::string& doing) const;

@@ -7,6 +7,16 @@
 
 namespace troupe::head {
 
+ReadArchive ReaderOfArchive(const SqliteOptions& options) {
+  return [options, opened = std::make_shared<std::unique_ptr<SqliteArchive>>()](
+             const ArchiveQuery& query) -> StatusOr<std::vector<EndedRecord>> {
+    if (*opened == nullptr) {
+      TROUPE_ASSIGN(*opened, SqliteArchive::OpenReader(options));
+    }
+    return (*opened)->Read(query);
+  };
+}
+
 void ArchiveLink::Serve(Effects& effects, const Answer& answer) {
   if (!effects.archive.empty()) {
     async::asio::post(thread_.executor(), [this, answer, records = std::move(effects.archive)] {
@@ -38,7 +48,7 @@ void ArchiveLink::Read(const Recall& recall, const Answer& answer) {
   Recalled found;
   found.session = recall.session;
   found.ticket = recall.ticket;
-  StatusOr<std::vector<EndedRecord>> records = archive_->Read(recall);
+  StatusOr<std::vector<EndedRecord>> records = archive_->Read(recall.query);
   if (records.ok()) {
     found.records = *std::move(records);
   } else {

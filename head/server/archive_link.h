@@ -14,6 +14,10 @@
 
 namespace troupe::head {
 
+/// Reads the archive in this folder on the caller's thread, by a connection of its own, which is
+/// opened with the first call. For one thread.
+ReadArchive ReaderOfArchive(const SqliteOptions& options);
+
 class ArchiveLink {
  public:
   using Answer = std::function<void(const Input&)>;

@@ -8,6 +8,7 @@
 #include "head/core/apply.h"
 #include "head/core/archive/launch_list.h"
 #include "head/core/dispatch.h"
+#include "head/core/jobs/job_terms.h"
 #include "head/core/lived_time.h"
 #include "head/core/roles.h"
 #include "head/core/snapshot.h"
@@ -33,20 +34,41 @@ struct AskedLaunch {
   }
 };
 
-// What has to be read for this request; nullopt: nothing.
-std::optional<Recall> NeedOf(const State& state, const wire::Body& body) {
-  Recall recall;
-  if (const auto* list = wire::GetIf<wire::ListLaunches>(&body)) {
-    if (list->limit == 0) return std::nullopt;
-    recall.limit = std::min<std::size_t>(list->limit, kLaunchPageMax) + 1;  // whether there is more
-    recall.since_us = list->since_us;
-    recall.before_us = list->before_us;
-    recall.before = list->before;
-    return recall;
+std::optional<ArchiveQuery> NeedOfList(const State& state, const wire::ListLaunches& list) {
+  if (list.limit == 0 || list.open_only || list.in_memory) return std::nullopt;
+  ArchiveQuery query;
+  query.limit = std::min<std::size_t>(list.limit, kLaunchPageMax) + 1;  // whether there is more
+  if (!list.request.IsNil()) {
+    if (state.requests.count(list.request) > 0) return std::nullopt;
+    query.by = ArchiveQuery::By::kRequest;
+    query.request = list.request;
+  } else if (!list.prefix.empty()) {
+    query.by = ArchiveQuery::By::kPrefix;
+    query.text = list.prefix;
+  } else {
+    query.since_us = list.since_us;
+    query.before_us = list.before_us;
+    query.before = list.before;
   }
-  recall.launch = wire::Visit(AskedLaunch(), body);
-  if (recall.launch.IsNil() || state.launches.count(recall.launch) > 0) return std::nullopt;
-  return recall;
+  return query;
+}
+
+// What has to be read for this request; nullopt: nothing.
+std::optional<ArchiveQuery> NeedOf(const State& state, const wire::Body& body) {
+  ArchiveQuery query;
+  if (const auto* list = wire::GetIf<wire::ListLaunches>(&body)) return NeedOfList(state, *list);
+  if (const auto* submit = wire::GetIf<wire::SubmitLaunch>(&body)) {
+    if (submit->request.IsNil() || state.requests.count(submit->request) > 0) return std::nullopt;
+    if (!IsRepeatable(submit->spec)) return std::nullopt;
+    query.by = ArchiveQuery::By::kRequest;
+    query.request = submit->request;
+    query.limit = 1;
+    return query;
+  }
+  query.by = ArchiveQuery::By::kLaunch;
+  query.launch = wire::Visit(AskedLaunch(), body);
+  if (query.launch.IsNil() || state.launches.count(query.launch) > 0) return std::nullopt;
+  return query;
 }
 
 void ArmRetention(Turn& turn) {
@@ -110,6 +132,8 @@ std::vector<LaunchId> EndedLaunches::Latest(std::size_t count) const {
 EndedRecord RecordOf(const Launch& launch) {
   EndedRecord record;
   record.launch = launch.id;
+  if (IsRepeatable(launch.spec)) record.request = launch.request;
+  record.job = JobIdOf(launch.spec);
   record.submitted_us = launch.submitted_us;
   record.lived_us = launch.marker_lived_us;
   record.events = EventsOf(launch);
@@ -151,8 +175,8 @@ bool HoldForRecall(Turn& turn, const MessageFrom& input) {
   if (!turn.options.archives) return false;
   const auto session = turn.state.sessions.find(input.session);
   if (session == turn.state.sessions.end()) return false;
-  std::optional<Recall> recall = NeedOf(turn.state, input.message.body);
-  if (!recall) return false;
+  std::optional<ArchiveQuery> query = NeedOf(turn.state, input.message.body);
+  if (!query) return false;
   const Speaker speaker = SpeakerOf(session->second.role, input.relay.has_value());
   if (wire::MayOf(speaker, input.message.body.index()) == May::kNever) return false;
   const std::optional<std::uint64_t> ticket = turn.state.recalls.Add(input);
@@ -161,13 +185,13 @@ bool HoldForRecall(Turn& turn, const MessageFrom& input) {
     if (!Identify(turn, input, session->second, &request)) {
       turn.Refuse(request, ErrorCode::kTooLarge,
                   "it waits for " + std::to_string(Recalls::kRecallsMax) +
-                      " records of launches that are over already (kRecallsMax)");
+                      " records of launches that are over already (kRecallsMax), or its requests "
+                      "that wait for some have more than " +
+                      std::to_string(Recalls::kRecallBytesMax >> 20) + " MiB (kRecallBytesMax)");
     }
     return true;
   }
-  recall->session = input.session;
-  recall->ticket = *ticket;
-  turn.recalls.push_back(*std::move(recall));
+  turn.recalls.push_back({input.session, *ticket, *std::move(query)});
   return true;
 }
 

@@ -1,22 +1,49 @@
 #include "head/core/archive/launch_list.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "head/core/jobs/job_terms.h"
 #include "head/core/launches.h"
 
 namespace troupe::head {
+namespace {
+
+// Whether the launch is among those that a list is asked for.
+class Wanted {
+ public:
+  explicit Wanted(const wire::ListLaunches& list) : list_(list), lower_(list.prefix) {
+    for (char& each : lower_) each = each >= 'A' && each <= 'F' ? each - 'A' + 'a' : each;
+  }
+  bool operator()(const Launch& launch) const {
+    if (launch.submitted_us < list_.since_us || (list_.open_only && !launch.open())) return false;
+    if (!list_.request.IsNil()) return launch.request == list_.request;
+    if (!list_.prefix.empty()) {
+      return launch.id.Hex().starts_with(lower_) ||
+             JobIdOf(launch.spec).starts_with(list_.prefix);
+    }
+    const Place before{list_.before_us, list_.before};
+    return list_.before.IsNil() || PlaceOf(launch) < before;
+  }
+
+  using Place = std::pair<std::uint64_t, LaunchId>;  // when it was submitted, and its id
+  static Place PlaceOf(const Launch& launch) { return {launch.submitted_us, launch.id}; }
+
+ private:
+  const wire::ListLaunches& list_;
+  std::string lower_;
+};
+
+}  // namespace
 
 void OnListLaunches(Turn& turn, const Request& request, const wire::ListLaunches& message) {
   turn.BeginListing();
-  using Place = std::pair<std::uint64_t, LaunchId>;  // when it was submitted, and its id
-  std::vector<std::pair<Place, const Launch*>> wanted;
-  const Place before{message.before_us, message.before};
+  std::vector<std::pair<Wanted::Place, const Launch*>> wanted;
+  const Wanted is_wanted(message);
   for (const auto& [id, launch] : turn.state.launches) {
-    const Place place{launch.submitted_us, id};
-    const bool later = !message.before.IsNil() && place >= before;
-    if (!later && launch.submitted_us >= message.since_us) wanted.emplace_back(place, &launch);
+    if (is_wanted(launch)) wanted.emplace_back(Wanted::PlaceOf(launch), &launch);
   }
   const std::size_t limit = message.limit == 0
                                 ? wanted.size()
@@ -34,7 +61,9 @@ void OnListLaunches(Turn& turn, const Request& request, const wire::ListLaunches
     list.launches.push_back(std::move(info));
   }
   // Those of the archive are told by pages alone.
-  const bool archived = message.limit == 0 && !turn.state.tombstone_order.empty();
+  const bool archived =
+      message.limit == 0 && !message.open_only && !message.in_memory &&
+      !turn.state.tombstone_order.empty();
   list.more = archived || list.launches.size() < wanted.size();
   std::reverse(list.launches.begin(), list.launches.end());
   turn.Reply(request, std::move(list));

@@ -12,12 +12,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/status.h"
 #include "runtime/wire/messages.h"
 
 namespace troupe::head {
@@ -26,21 +28,40 @@ namespace troupe::head {
 /// returned.
 struct EndedRecord {
   LaunchId launch;
+  RequestId request;  // whose repeats are to find it for as long as it is kept; nil: nobody's
+  std::string job;    // the id of the job that it is; empty: it is none
   std::uint64_t submitted_us = 0;
   std::uint64_t lived_us = 0;  // when its marker was written (lived_time.h)
   std::vector<wire::Event> events;
 };
 
-/// Read one record, or a page of them: the latest `limit` that were submitted from `since_us` on
-/// and, where `before` is set, before that launch. Those of a page come without values.
-struct Recall {
-  SessionId session;  // whose request waits for it
-  std::uint64_t ticket = 0;
-  LaunchId launch;  // nil: a page
-  std::size_t limit = 0;
+/// Which records of the archive are meant: each kind is one search of an index.
+struct ArchiveQuery {
+  enum class By : std::uint8_t {
+    kLaunch,   // that one, with what its ranks returned
+    kRequest,  // that of one submission
+    kPrefix,   // those whose id, or whose job's id, begins so, in the order of ids
+    kTime,     // from `since_us` on and before `before`, the latest first
+    kId,       // behind `launch`, in the order of ids
+    kJob,      // jobs behind `text`, in the order of the jobs' ids
+  };
+  By by = By::kTime;
+  LaunchId launch;
+  RequestId request;
+  std::string text;
+  std::size_t limit = 0;  // but for kLaunch
   std::uint64_t since_us = 0;
   std::uint64_t before_us = 0;
-  LaunchId before;
+  LaunchId before;  // nil: from the latest on
+};
+/// Reads such records on the caller's thread.
+using ReadArchive = std::function<StatusOr<std::vector<EndedRecord>>(const ArchiveQuery&)>;
+
+/// Read these records for a request that waits for them. All but kLaunch come without values.
+struct Recall {
+  SessionId session;  // whose request it is
+  std::uint64_t ticket = 0;
+  ArchiveQuery query;
 };
 
 /// Answer to Effects::archive: these records are durable, or could not be written.

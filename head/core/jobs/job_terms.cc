@@ -1,5 +1,6 @@
 #include "head/core/jobs/job_terms.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 
 namespace troupe::head {
 namespace {
+
+// What a launch says of itself (troupe/_code/travelled.py).
+constexpr std::string_view kJobDoor = "door=job", kJobId = "about.id=", kRequestOfKey = "request=";
 
 StatusOr<std::vector<LaunchId>> ParseAfter(std::string_view text) {
   std::vector<LaunchId> after;
@@ -27,6 +31,22 @@ StatusOr<std::vector<LaunchId>> ParseAfter(std::string_view text) {
 }
 
 }  // namespace
+
+std::string JobIdOf(const wire::LaunchSpec& spec) {
+  const auto& travelled = spec.environment.travelled;
+  if (std::find(travelled.begin(), travelled.end(), kJobDoor) == travelled.end()) return {};
+  for (const std::string_view text : travelled) {
+    if (text.starts_with(kJobId)) return std::string(text.substr(kJobId.size()));
+  }
+  return {};
+}
+
+bool IsRepeatable(const wire::LaunchSpec& spec) {
+  const auto& travelled = spec.environment.travelled;
+  return std::any_of(travelled.begin(), travelled.end(), [](std::string_view text) {
+    return text == kJobDoor || text.starts_with(kRequestOfKey);
+  });
+}
 
 StatusOr<JobTerms> ParseJobTerms(const wire::LaunchSpec& spec) {
   JobTerms terms;

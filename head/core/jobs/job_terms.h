@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "runtime/base/ids.h"
@@ -24,6 +25,12 @@ struct JobTerms {
   std::vector<LaunchId> after;
   TokenId token;  // nil: none
 };
+
+/// The id of the job that a launch says it is (troupe/_code/travelled.py); empty: it is none.
+std::string JobIdOf(const wire::LaunchSpec& spec);
+/// Whether its submitter may repeat the submission at any time, and means the same launch: one with
+/// an idempotency key, and a job.
+bool IsRepeatable(const wire::LaunchSpec& spec);
 
 /// kInvalid: a variable that is no list of at most kJobAfterMax ids, or no id.
 StatusOr<JobTerms> ParseJobTerms(const wire::LaunchSpec& spec);

@@ -92,8 +92,13 @@ struct LaunchUpdate { info @0 :LaunchInfo; }
 struct WatchLaunch { launch @0 :LaunchId; }        # answer: LaunchUpdate now, pushes follow
 struct GetLaunch { launch @0 :LaunchId; }          # answer: LaunchUpdate
 # The latest `limit` (0: as many as an answer has room for) of those submitted from `sinceUs` on and, where `before` is given, before that
-# launch, submitted at `beforeUs`. Answer: the oldest first; `more`: there are older ones.
-struct ListLaunches { none @0 :Bool; limit @1 :UInt32; sinceUs @2 :UInt64; beforeUs @3 :UInt64; before @4 :LaunchId; }
+# launch, submitted at `beforeUs`. Answer: the oldest first; `more`: there are older ones. With `request` only the launch of that submission, with
+# `prefix` only launches whose id, or whose job's id, begins so (`before` is then left out of account), with `openOnly` only those that are not over,
+# with `inMemory` only those that the head has not moved to its archive.
+struct ListLaunches {
+  none @0 :Bool; limit @1 :UInt32; sinceUs @2 :UInt64; beforeUs @3 :UInt64; before @4 :LaunchId;
+  request @5 :RequestId; prefix @6 :Text; openOnly @7 :Bool; inMemory @8 :Bool;
+}
 struct LaunchList { launches @0 :List(LaunchInfo); more @1 :Bool; }
 struct GetResult { launch @0 :LaunchId; rank @1 :UInt32; }
 struct ResultValue { launch @0 :LaunchId; rank @1 :UInt32; outcome @2 :Outcome; sha256 @3 :Data; keptBy @4 :NodeId; sizeBytes @5 :UInt64; }   # attachment: the pickle, unless keptBy

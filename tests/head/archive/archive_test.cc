@@ -65,18 +65,32 @@ class Archive : public HeadFixture {
       return std::pair(a.submitted_us, a.launch) > std::pair(b.submitted_us, b.launch);
     });
     for (const EndedRecord& record : all) {
-      const std::pair place(record.submitted_us, record.launch);
-      const std::pair before(recall.before_us, recall.before);
-      const bool page = recall.launch.IsNil() && found.records.size() < recall.limit &&
-                        record.submitted_us >= recall.since_us &&
-                        (recall.before.IsNil() || place < before);
-      if (page || record.launch == recall.launch) found.records.push_back(record);
+      const bool room = recall.query.by == ArchiveQuery::By::kLaunch ||
+                        found.records.size() < recall.query.limit;
+      if (room && IsMeant(recall.query, record)) found.records.push_back(record);
     }
     Feed(found);
+  }
+  static bool IsMeant(const ArchiveQuery& query, const EndedRecord& record) {
+    using By = ArchiveQuery::By;
+    const std::pair place(record.submitted_us, record.launch);
+    const std::pair before(query.before_us, query.before);
+    if (query.by == By::kLaunch) return record.launch == query.launch;
+    if (query.by == By::kRequest) return record.request == query.request;
+    if (query.by == By::kPrefix)
+      return record.launch.Hex().starts_with(query.text) || record.job.starts_with(query.text);
+    return record.submitted_us >= query.since_us && (query.before.IsNil() || place < before);
   }
   template <class Body>
   void Ask(Body body) {
     Say(client_, std::move(body), ++asked_);
+  }
+  static wire::LaunchSpec SpecOfOne() {
+    wire::LaunchSpec spec;
+    spec.ranks = 1;
+    spec.attempts_max = 1;
+    spec.per_rank = Amounts(1);
+    return spec;
   }
   bool InMemory(const LaunchId& launch) const {
     return core_->state().launches.count(launch) > 0;
@@ -264,6 +278,79 @@ TEST_F(Archive, AR3_AListIsToldInPages) {
   Ask(wire::ListLaunches());  // without a limit: what is in memory
   EXPECT_EQ(Last<wire::LaunchList>(client_).launches.size(), core_->state().launches.size());
   EXPECT_TRUE(Last<wire::LaunchList>(client_).more);
+}
+
+TEST_F(Archive, AR3_ARepeatOfASubmissionWithAKeyFindsTheLaunchThatHasLeft) {
+  Advance(1s);
+  wire::SubmitLaunch submit;
+  submit.request = RequestId(77, 7);
+  submit.spec = SpecOfOne();
+  submit.spec.environment.travelled = {"request=" + submit.request.Hex()};
+  Ask(submit);
+  Answer();  // nothing yet
+  const LaunchId first = Last<wire::LaunchAccepted>(client_).launch;
+  Serve(node_);
+  Serve(node_);
+  Finish(node_, first, 0);
+  Serve(node_);
+  EndSome(kEndedMax);
+  while (!archived_.empty()) Written();
+  ASSERT_FALSE(InMemory(first));
+  sent_.clear();
+  Ask(submit);
+  EXPECT_EQ(Count<wire::LaunchAccepted>(client_), 0u) << "it waits for the record";
+  Answer();
+  EXPECT_EQ(Last<wire::LaunchAccepted>(client_).launch, first);
+  EXPECT_FALSE(InMemory(first));
+  EXPECT_EQ(core_->state().requests.count(submit.request), 0u);
+
+  wire::ListLaunches list;  // and who asks for the launch of that submission
+  list.limit = 10;
+  list.request = submit.request;
+  Ask(list);
+  Answer();
+  ASSERT_EQ(Last<wire::LaunchList>(client_).launches.size(), 1u);
+  EXPECT_EQ(Last<wire::LaunchList>(client_).launches[0].launch, first);
+
+  submit.request = RequestId(77, 8);  // without a key nothing is read
+  submit.spec.environment.travelled.clear();
+  Ask(submit);
+  EXPECT_TRUE(recalls_.empty());
+  EXPECT_EQ(Count<wire::LaunchAccepted>(client_), 2u);
+}
+
+TEST_F(Archive, AR3_SubmissionsThatWaitAreBoundedByTheirBytes) {
+  wire::SubmitLaunch submit;
+  submit.spec = SpecOfOne();
+  submit.spec.environment.travelled = {"door=job", "about.id=a"};
+  constexpr std::size_t kBytes = Recalls::kRecallBytesMax / 8;
+  for (std::uint64_t i = 1; i <= 9; ++i) {
+    submit.request = RequestId(78, i);
+    Say(client_, submit, 100 + i, std::string(kBytes, 'x'));
+  }
+  EXPECT_EQ(recalls_.size(), 8u);
+  EXPECT_EQ(LastError(client_), ErrorCode::kTooLarge);
+}
+
+TEST_F(Archive, AR3_LaunchesAreFoundByHowTheirIdsBegin) {
+  const std::vector<LaunchId> launches = EndSome(12);
+  while (!archived_.empty()) Written();
+  for (const LaunchId& each : {launches.front(), launches.back()}) {
+    wire::ListLaunches list;
+    list.limit = 10;
+    list.prefix = each.Hex().substr(0, 16);
+    Ask(list);
+    Answer();
+    ASSERT_EQ(Last<wire::LaunchList>(client_).launches.size(), 1u);
+    EXPECT_EQ(Last<wire::LaunchList>(client_).launches[0].launch, each);
+  }
+  wire::ListLaunches open;
+  open.open_only = true;
+  open.limit = 10;
+  Ask(open);
+  EXPECT_TRUE(recalls_.empty()) << "what is not over is in memory";
+  EXPECT_TRUE(Last<wire::LaunchList>(client_).launches.empty());
+  EXPECT_FALSE(Last<wire::LaunchList>(client_).more);
 }
 
 TEST_F(Archive, TheRetentionHoldsInMemoryAndInTheArchive) {

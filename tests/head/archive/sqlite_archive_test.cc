@@ -3,7 +3,9 @@
 #include "head/journal/sqlite_archive.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -54,28 +56,39 @@ class ArchiveFile : public ::testing::Test {
     record.events[1].attachment = "of rank 1";
     return record;
   }
-  std::vector<EndedRecord> Read(const Recall& recall) {
-    auto records = archive_->Read(recall);
+  std::vector<EndedRecord> Read(const ArchiveQuery& query) {
+    auto records = archive_->Read(query);
     EXPECT_TRUE(records.ok()) << records.status();
     return records.ok() ? *records : std::vector<EndedRecord>();
   }
   std::vector<EndedRecord> ReadOne(std::uint64_t number) {
-    Recall recall;
-    recall.launch = Id(number);
-    return Read(recall);
+    ArchiveQuery query;
+    query.by = ArchiveQuery::By::kLaunch;
+    query.launch = Id(number);
+    return Read(query);
   }
   std::vector<LaunchId> Page(std::size_t limit, std::uint64_t since_us = 0,
                              std::uint64_t before = 0) {
-    Recall recall;
-    recall.limit = limit;
-    recall.since_us = since_us;
+    ArchiveQuery query;
+    query.limit = limit;
+    query.since_us = since_us;
     if (before != 0) {
-      recall.before = Id(before);
-      recall.before_us = 100 * before;
+      query.before = Id(before);
+      query.before_us = 100 * before;
     }
+    return Ids(query);
+  }
+  std::vector<LaunchId> Ids(const ArchiveQuery& query) {
     std::vector<LaunchId> ids;
-    for (const EndedRecord& record : Read(recall)) ids.push_back(record.launch);
+    for (const EndedRecord& record : Read(query)) ids.push_back(record.launch);
     return ids;
+  }
+  std::vector<LaunchId> Beginning(const std::string& text, std::size_t limit = 10) {
+    ArchiveQuery query;
+    query.by = ArchiveQuery::By::kPrefix;
+    query.text = text;
+    query.limit = limit;
+    return Ids(query);
   }
   void Write(std::uint64_t first, std::uint64_t last) {
     std::vector<EndedRecord> records;
@@ -113,12 +126,100 @@ TEST_F(ArchiveFile, PagesAreTheLatestFirst) {
   EXPECT_EQ(Page(2, 0, 8), (std::vector<LaunchId>{Id(7), Id(6)}));
   EXPECT_EQ(Page(10, 900), (std::vector<LaunchId>{Id(10), Id(9)}));
   EXPECT_EQ(Page(10, 900, 10), std::vector<LaunchId>{Id(9)});
-  Recall recall;
-  recall.limit = 1;
-  const auto page = Read(recall);
+  ArchiveQuery query;
+  query.limit = 1;
+  const auto page = Read(query);
   ASSERT_EQ(page.size(), 1u);
   EXPECT_EQ(page[0].events.size(), 1u) << "without what its ranks returned";
   EXPECT_EQ(page[0].events[0].attachment, "");
+}
+
+TEST_F(ArchiveFile, ALaunchIsFoundByItsSubmissionAndByHowItsIdOrItsJobsBegins) {
+  std::vector<EndedRecord> records;
+  for (std::uint64_t i = 1; i <= 50; ++i) records.push_back(Record(i));
+  records[6].request = RequestId(70, 7);
+  records[7].job = "train-1";
+  records[8].job = "train-12";
+  records[9].job = "trai%";
+  ASSERT_TRUE(archive_->Write(records).ok());
+  Open();
+  ArchiveQuery query;
+  query.by = ArchiveQuery::By::kRequest;
+  query.limit = 2;
+  query.request = RequestId(70, 7);
+  EXPECT_EQ(Ids(query), std::vector<LaunchId>{Id(7)});
+  query.request = RequestId(70, 8);
+  EXPECT_TRUE(Ids(query).empty());
+  const std::string hex = Id(9).Hex();
+  EXPECT_EQ(Beginning(hex), std::vector<LaunchId>{Id(9)});
+  EXPECT_EQ(Beginning(hex.substr(0, 12)), std::vector<LaunchId>{Id(9)});
+  EXPECT_EQ(Beginning("train-"), (std::vector<LaunchId>{Id(8), Id(9)}));
+  EXPECT_EQ(Beginning("train-12"), std::vector<LaunchId>{Id(9)});
+  EXPECT_EQ(Beginning("trai%"), std::vector<LaunchId>{Id(10)});
+  EXPECT_TRUE(Beginning("x").empty());
+  EXPECT_TRUE(Beginning(std::string(33, '0')).empty());
+  const std::vector<LaunchId> some = Beginning("", 20);
+  EXPECT_EQ(some.size(), 20u + 3u);
+  EXPECT_TRUE(std::is_sorted(some.begin(), some.begin() + 20));
+}
+
+TEST_F(ArchiveFile, PagesInTheOrderOfIdsAndOfJobsGoOnWhereTheLastOneEnded) {
+  std::vector<EndedRecord> records;
+  for (std::uint64_t i = 1; i <= 20; ++i) records.push_back(Record(i));
+  for (const std::size_t i : {3, 11, 5}) records[i].job = "job-" + std::to_string(i);
+  ASSERT_TRUE(archive_->Write(records).ok());
+  std::vector<LaunchId> all;
+  ArchiveQuery query;
+  query.by = ArchiveQuery::By::kId;
+  query.limit = 6;
+  for (;;) {
+    const std::vector<LaunchId> page = Ids(query);
+    if (page.empty()) break;
+    all.insert(all.end(), page.begin(), page.end());
+    query.launch = page.back();
+  }
+  EXPECT_EQ(all.size(), 20u);
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  query.by = ArchiveQuery::By::kJob;
+  query.limit = 2;
+  EXPECT_EQ(Ids(query), (std::vector<LaunchId>{Id(12), Id(4)}));
+  query.text = "job-3";
+  EXPECT_EQ(Ids(query), std::vector<LaunchId>{Id(6)});
+}
+
+TEST_F(ArchiveFile, AReaderSeesWhatWasWrittenSinceAndHoldsUpNobody) {
+  Write(1, 5);
+  SqliteOptions options;
+  options.folder = folder_;
+  auto reader = SqliteArchive::OpenReader(options);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ArchiveQuery query;
+  query.limit = 100;
+  EXPECT_EQ((*reader)->Read(query)->size(), 5u);
+  Write(6, 9);
+  EXPECT_EQ((*reader)->Read(query)->size(), 9u);
+  EXPECT_FALSE((*reader)->Write({Record(10)}).ok());
+  EXPECT_EQ(*archive_->Forget(3000), 2u);
+  EXPECT_EQ((*reader)->Read(query)->size(), 7u);
+}
+
+TEST_F(ArchiveFile, AnArchiveOfAnOlderHeadGetsWhatItLacks) {
+  archive_.reset();
+  fs::remove(folder_ / "archive.db");
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "archive.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db,
+                         "CREATE TABLE ended(number INTEGER PRIMARY KEY AUTOINCREMENT, launch BLOB "
+                         "NOT NULL UNIQUE, submitted_us INTEGER NOT NULL, lived_us INTEGER NOT "
+                         "NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  Open();
+  EndedRecord record = Record(1);
+  record.job = "train";
+  ASSERT_TRUE(archive_->Write({record}).ok());
+  EXPECT_EQ(Beginning("tra"), std::vector<LaunchId>{Id(1)});
 }
 
 TEST_F(ArchiveFile, OldRecordsAreRemovedInPieces) {
@@ -144,9 +245,10 @@ TEST_F(ArchiveFile, VariablesOfALaunchAreEncrypted) {
   {
     auto archive = *SqliteArchive::Open(options);
     ASSERT_TRUE(archive->Write({record}).ok());
-    Recall recall;
-    recall.launch = record.launch;
-    EXPECT_EQ(archive->Read(recall)->at(0).events, record.events);
+    ArchiveQuery query;
+    query.by = ArchiveQuery::By::kLaunch;
+    query.launch = record.launch;
+    EXPECT_EQ(archive->Read(query)->at(0).events, record.events);
   }
   for (const auto& file : fs::directory_iterator(options.folder)) {
     std::ifstream in(file.path(), std::ios::binary);
