@@ -53,6 +53,10 @@ class HeadCore {
   Turn TurnToLook(Instant now, std::uint64_t wall_us) {
     return {state_, options_, seams_, now, wall_us};
   }
+  /// Such a turn for a state that was made of records of the archive, on any thread.
+  Turn TurnToLookAt(State& state, Instant now, std::uint64_t wall_us) const {
+    return {state, options_, seams_, now, wall_us};
+  }
   /// The listening address, known once the shell has bound it.
   void set_address(std::string address) { options_.address = std::move(address); }
   std::uint64_t last_sequence() const { return last_sequence_; }

@@ -71,7 +71,10 @@ Answers::Answers(const async::Executor& own, HeadSide head)
         return [head](ListView<EventRow>& view) {
           return CopyEvents(head->core.state(), head->clock.WallTimeUs(), view);
         };
-      })) {}
+      })),
+      deleted_jobs_(Watch<DeletedJobs>(
+          own, head_, [&core = head_.core] { return DeletedJobsLister(core.state()); })),
+      earlier_(head_.read_archive, head_.core, head_.clock) {}
 
 Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
   switch (match.route->id) {
@@ -87,7 +90,7 @@ Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
     case RouteId::kActors:
       co_return co_await TellList<ActorRow>(actors_, request, match.id);
     case RouteId::kLaunches:
-      co_return co_await TellList<LaunchRow>(launches_, request, match.id);
+      co_return co_await TellLaunches(request, match.id);
     case RouteId::kGroups:
       co_return co_await TellList<GroupRow>(groups_, request, match.id);
     case RouteId::kJobs:
@@ -140,10 +143,34 @@ Task<HttpResponse> Answers::TellList(Seen<ListView<Row>> list, const HttpRequest
   co_return id.empty() ? PageOf(**view, request) : RowWith(**view, id);
 }
 
+Task<HttpResponse> Answers::TellLaunches(const HttpRequest& request, std::string id) {
+  const auto view = co_await launches_->Get(request.no_cache);
+  if (!view.ok()) co_return HeldUp(view.status());
+  if (!id.empty()) {
+    const auto nodes = co_await nodes_->Get(false);
+    if (!nodes.ok()) co_return HeldUp(nodes.status());
+    const StatusOr<Earlier> earlier = earlier_.Beginning(id, (*nodes)->rows);
+    co_return earlier.ok() ? RowWith(**view, id, *earlier) : HeldUp(earlier.status());
+  }
+  const PagingOrRefusal paging = ReadPaging(request);
+  if (paging.refusal) co_return *paging.refusal;
+  const StatusOr<Earlier> earlier = co_await earlier_.Page(paging.paging);
+  co_return earlier.ok() ? PageOf(**view, request, *earlier) : HeldUp(earlier.status());
+}
+
 Task<HttpResponse> Answers::TellJobs(const HttpRequest& request, std::string id) {
   const auto view = co_await launches_->Get(request.no_cache);
   if (!view.ok()) co_return HeldUp(view.status());
-  co_return id.empty() ? JobsPageOf(**view, request) : JobWith(**view, id);
+  const auto deleted = co_await deleted_jobs_->Get(request.no_cache);
+  if (!deleted.ok()) co_return HeldUp(deleted.status());
+  if (!id.empty()) {
+    const StatusOr<Earlier> earlier = earlier_.JobsBeginning(id, **deleted);
+    co_return earlier.ok() ? JobWith(**view, id, *earlier) : HeldUp(earlier.status());
+  }
+  const PagingOrRefusal paging = ReadPaging(request);
+  if (paging.refusal) co_return *paging.refusal;
+  const StatusOr<Earlier> earlier = co_await earlier_.JobsPage(paging.paging, **deleted);
+  co_return earlier.ok() ? JobsPageOf(**view, request, *earlier) : HeldUp(earlier.status());
 }
 
 Task<HttpResponse> Answers::TellEvents(const HttpRequest& request) {

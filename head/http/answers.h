@@ -9,6 +9,7 @@
 
 #include "head/core/head_core.h"
 #include "head/http/acts/caller_request.h"
+#include "head/http/earlier_launches.h"
 #include "head/http/lists.h"
 #include "head/http/message.h"
 #include "head/http/refreshed.h"
@@ -27,6 +28,7 @@ struct HeadSide {
   const Clock& clock;          // any thread
   std::string journal_folder;  // empty: there is none
   AskAs ask;
+  ReadArchive read_archive;    // on the server's thread; null: there is none
 };
 
 class Answers {
@@ -53,6 +55,7 @@ class Answers {
   template <class Row>
   async::Task<HttpResponse> TellList(Seen<ListView<Row>> list, const HttpRequest& request,
                                      std::string id);
+  async::Task<HttpResponse> TellLaunches(const HttpRequest& request, std::string id);
   async::Task<HttpResponse> TellJobs(const HttpRequest& request, std::string id);
   async::Task<HttpResponse> TellEvents(const HttpRequest& request);
 
@@ -64,6 +67,8 @@ class Answers {
   const Seen<ListView<LaunchRow>> launches_;
   const Seen<ListView<GroupRow>> groups_;
   const Seen<ListView<EventRow>> events_;
+  const Seen<DeletedJobs> deleted_jobs_;
+  EarlierLaunches earlier_;
 };
 
 }  // namespace troupe::head

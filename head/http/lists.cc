@@ -1,20 +1,18 @@
 #include "head/http/lists.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "head/core/actor_views.h"
 #include "head/core/groups.h"
+#include "head/core/jobs/job_terms.h"
 #include "head/core/launches.h"
 #include "head/core/status.h"
 
 namespace troupe::head {
 namespace {
 
-// What a launch that is a job says of itself (troupe/_code/travelled.py), and the scope of the
-// values that name deleted ones (troupe/job_submission).
-constexpr std::string_view kJobDoor = "door=job", kJobId = "about.id=", kJobUser = "about.user=";
-constexpr char kDeletedJobs[] = "jobs";
+// What a launch that is a job says of itself (troupe/_code/travelled.py).
+constexpr std::string_view kJobUser = "about.user=";
 
 bool IsDeleted(const State& state, const Launch& launch) {
   return state.values.count({kDeletedJobs, launch.id.Hex()}) > 0;
@@ -32,11 +30,8 @@ GroupRow RowOf(Turn& turn, const Group& group) { return {InfoOf(turn, group)}; }
 
 LaunchRow RowOf(Turn& turn, const Launch& launch) {
   LaunchRow row{InfoOf(turn, launch), "", ""};
-  for (const std::string_view text : row.info.travelled) {
-    if (text.starts_with(kJobId)) row.job = text.substr(kJobId.size());
-  }
+  if (!IsDeleted(turn.state, launch)) row.job = JobIdOf(launch.spec);
   row.user = UserOf(launch);
-  if (!IsJob(turn.state, launch)) row.job.clear();
   return row;
 }
 
@@ -49,9 +44,7 @@ std::string UserOf(const Launch& launch) {
 }
 
 bool IsJob(const State& state, const Launch& launch) {
-  const auto& travelled = launch.spec.environment.travelled;
-  return std::find(travelled.begin(), travelled.end(), kJobDoor) != travelled.end() &&
-         !IsDeleted(state, launch);
+  return !JobIdOf(launch.spec).empty() && !IsDeleted(state, launch);
 }
 
 const char* JobStateOf(wire::LaunchState state, wire::Outcome outcome,

@@ -19,6 +19,9 @@
 namespace troupe::head {
 
 inline constexpr std::size_t kListRowsPerSlice = 64;
+/// The scope of the values that name jobs which were deleted, by the ids of their launches
+/// (troupe/job_submission).
+inline constexpr char kDeletedJobs[] = "jobs";
 
 struct NodeRow {
   wire::NodeInfo info;

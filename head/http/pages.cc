@@ -14,12 +14,6 @@ namespace {
 
 namespace json = boost::json;
 
-struct Paging {
-  std::size_t limit = kPageRows;
-  std::string after;
-  std::vector<std::pair<std::string, std::string>> filter;
-};
-
 HttpResponse Json(const json::value& value) {
   HttpResponse response;
   response.type = kJsonType;
@@ -34,24 +28,6 @@ std::optional<std::uint64_t> NumberOf(const std::string& text) {
   return number;
 }
 
-/// The parameters of a page, or why they cannot be meant.
-std::optional<HttpResponse> ReadPaging(const HttpRequest& request, Paging* paging) {
-  for (const auto& [name, value] : request.query) {
-    if (name == "after") {
-      paging->after = value;
-    } else if (name == "limit") {
-      const std::optional<std::uint64_t> limit = NumberOf(value);
-      if (!limit || *limit == 0 || *limit > kPageRowsMax) {
-        return ErrorResponse(400, "limit must be a number from 1 to 1000");
-      }
-      paging->limit = *limit;
-    } else {
-      paging->filter.emplace_back(name, value);
-    }
-  }
-  return std::nullopt;
-}
-
 HttpResponse NoSuchField(const std::string& name) {
   return ErrorResponse(400, "these rows cannot be filtered by '" + name + "'");
 }
@@ -64,46 +40,76 @@ json::object Around(const View& view, json::array items, json::value next, std::
           {"time_s", static_cast<double>(view.wall_us) / 1e6}};
 }
 
-/// Rows are in the order of their ids, which the cursor is one of.
+/// Rows of two lists in the order of their ids, each once: that of the first where both have it.
+template <class Row>
+class Merged {
+ public:
+  Merged(const std::vector<Row>& rows, const std::vector<Row>& earlier)
+      : row_(rows.begin()), end_(rows.end()), earlier_(earlier.begin()), last_(earlier.end()) {}
+
+  /// Null: there are no more. `id` is the row's, `in_memory` whether it is of the first list.
+  const Row* Next(std::string* id, bool* in_memory) {
+    const std::string own = row_ == end_ ? "" : IdOf(*row_);
+    while (earlier_ != last_ && own == IdOf(*earlier_)) ++earlier_;
+    if (row_ == end_ && earlier_ == last_) return nullptr;
+    *in_memory = earlier_ == last_ || (row_ != end_ && own < IdOf(*earlier_));
+    const Row* next = *in_memory ? &*row_++ : &*earlier_++;
+    *id = IdOf(*next);
+    return next;
+  }
+
+ private:
+  typename std::vector<Row>::const_iterator row_, end_, earlier_, last_;
+};
+
+/// Rows are in the order of their ids, which the cursor is one of. `upto`: as in Earlier.
 template <class View, class Row>
-HttpResponse PageOfRows(const View& view, const std::vector<Row>& rows,
-                        const HttpRequest& request) {
-  Paging paging;
-  if (auto refusal = ReadPaging(request, &paging)) return *std::move(refusal);
+HttpResponse PageOfRows(const View& view, const std::vector<Row>& rows, const HttpRequest& request,
+                        const std::vector<Row>& earlier = {}, const std::string& upto = {}) {
+  const auto [paging, refusal] = ReadPaging(request);
+  if (refusal) return *refusal;
   json::array items;
   json::value next;
   std::size_t total = 0;
   std::string last;
   for (const auto& [name, value] : paging.filter) {
-    if (rows.empty() ? !FieldOf(Row{}, name) : !FieldOf(rows.front(), name))
-      return NoSuchField(name);
+    if (!FieldOf(Row{}, name)) return NoSuchField(name);
   }
-  for (const Row& row : rows) {
+  if (!upto.empty()) next = json::string(upto);
+  Merged<Row> merged(rows, earlier);
+  std::string id;
+  bool in_memory = false;
+  bool full = false;
+  while (const Row* row = merged.Next(&id, &in_memory)) {
     bool fits = true;
-    for (const auto& [name, value] : paging.filter) fits = fits && FieldOf(row, name) == value;
+    for (const auto& [name, value] : paging.filter) fits = fits && FieldOf(*row, name) == value;
     if (!fits) continue;
-    ++total;
-    std::string id = IdOf(row);
-    if (!paging.after.empty() && id <= paging.after) continue;
+    if (in_memory) ++total;
+    if (full || (!paging.after.empty() && id <= paging.after)) continue;
+    if (!upto.empty() && id > upto) continue;
     if (items.size() == paging.limit) {
-      if (next.is_null()) next = json::string(last);
+      next = json::string(last);
+      full = true;
       continue;
     }
-    items.push_back(JsonOf(row));
-    last = std::move(id);
+    items.push_back(JsonOf(*row));
+    last = id;
   }
   return Json(Around(view, std::move(items), std::move(next), total));
 }
 
 template <class Row, class Whole>
-HttpResponse RowOfRows(const std::vector<Row>& rows, const std::string& id, Whole whole) {
+HttpResponse RowOfRows(const std::vector<Row>& rows, const std::string& id, Whole whole,
+                       const std::vector<Row>& earlier = {}) {
   const Row* found = nullptr;
-  for (const Row& row : rows) {
-    const std::string own = IdOf(row);
-    if (own == id) return Json(whole(row));
-    if (id.empty() || !own.starts_with(id)) continue;
-    if (found != nullptr) return ErrorResponse(404, "several ids begin so: give more of it");
-    found = &row;
+  for (const auto* each : {&rows, &earlier}) {
+    for (const Row& row : *each) {
+      const std::string own = IdOf(row);
+      if (own == id) return Json(whole(row));
+      if (id.empty() || !own.starts_with(id) || (found != nullptr && own == IdOf(*found))) continue;
+      if (found != nullptr) return ErrorResponse(404, "several ids begin so: give more of it");
+      found = &row;
+    }
   }
   if (found == nullptr) return ErrorResponse(404, "there is none with this id, or it is forgotten");
   return Json(whole(*found));
@@ -114,9 +120,9 @@ HttpResponse RowOfRows(const std::vector<Row>& rows, const std::string& id) {
   return RowOfRows(rows, id, [](const Row& row) { return JsonOf(row); });
 }
 
-std::vector<JobRow> JobsOf(const ListView<LaunchRow>& view) {
+std::vector<JobRow> JobsOf(const std::vector<LaunchRow>& rows) {
   std::vector<JobRow> jobs;
-  for (const LaunchRow& each : view.rows) {
+  for (const LaunchRow& each : rows) {
     if (!each.job.empty()) jobs.push_back({&each});
   }
   std::sort(jobs.begin(), jobs.end(),
@@ -126,25 +132,46 @@ std::vector<JobRow> JobsOf(const ListView<LaunchRow>& view) {
 
 }  // namespace
 
+PagingOrRefusal ReadPaging(const HttpRequest& request) {
+  PagingOrRefusal read;
+  for (const auto& [name, value] : request.query) {
+    if (name == "after") {
+      read.paging.after = value;
+    } else if (name == "limit") {
+      const std::optional<std::uint64_t> limit = NumberOf(value);
+      if (!limit || *limit == 0 || *limit > kPageRowsMax) {
+        read.refusal = ErrorResponse(400, "limit must be a number from 1 to 1000");
+        return read;
+      }
+      read.paging.limit = *limit;
+    } else {
+      read.paging.filter.emplace_back(name, value);
+    }
+  }
+  return read;
+}
+
 HttpResponse PageOf(const ListView<NodeRow>& view, const HttpRequest& request) {
   return PageOfRows(view, view.rows, request);
 }
 HttpResponse PageOf(const ListView<ActorRow>& view, const HttpRequest& request) {
   return PageOfRows(view, view.rows, request);
 }
-HttpResponse PageOf(const ListView<LaunchRow>& view, const HttpRequest& request) {
-  return PageOfRows(view, view.rows, request);
+HttpResponse PageOf(const ListView<LaunchRow>& view, const HttpRequest& request,
+                    const Earlier& earlier) {
+  return PageOfRows(view, view.rows, request, earlier.rows, earlier.upto);
 }
 HttpResponse PageOf(const ListView<GroupRow>& view, const HttpRequest& request) {
   return PageOfRows(view, view.rows, request);
 }
-HttpResponse JobsPageOf(const ListView<LaunchRow>& view, const HttpRequest& request) {
-  return PageOfRows(view, JobsOf(view), request);
+HttpResponse JobsPageOf(const ListView<LaunchRow>& view, const HttpRequest& request,
+                        const Earlier& earlier) {
+  return PageOfRows(view, JobsOf(view.rows), request, JobsOf(earlier.rows), earlier.upto);
 }
 
 HttpResponse PageOf(const ListView<EventRow>& view, const HttpRequest& request) {
-  Paging paging;
-  if (auto refusal = ReadPaging(request, &paging)) return *std::move(refusal);
+  const auto [paging, refusal] = ReadPaging(request);
+  if (refusal) return *refusal;
   if (!paging.filter.empty()) return NoSuchField(paging.filter.front().first);
   const std::optional<std::uint64_t> after = paging.after.empty() ? 0 : NumberOf(paging.after);
   if (!after) return ErrorResponse(400, "after must be a number of an event");
@@ -167,14 +194,18 @@ HttpResponse RowWith(const ListView<NodeRow>& view, const std::string& id) {
 HttpResponse RowWith(const ListView<ActorRow>& view, const std::string& id) {
   return RowOfRows(view.rows, id);
 }
-HttpResponse RowWith(const ListView<LaunchRow>& view, const std::string& id) {
-  return RowOfRows(view.rows, id, [](const LaunchRow& row) { return WholeJsonOf(row); });
+HttpResponse RowWith(const ListView<LaunchRow>& view, const std::string& id,
+                     const Earlier& earlier) {
+  return RowOfRows(
+      view.rows, id, [](const LaunchRow& row) { return WholeJsonOf(row); }, earlier.rows);
 }
 HttpResponse RowWith(const ListView<GroupRow>& view, const std::string& id) {
   return RowOfRows(view.rows, id);
 }
-HttpResponse JobWith(const ListView<LaunchRow>& view, const std::string& id) {
-  return RowOfRows(JobsOf(view), id);
+HttpResponse JobWith(const ListView<LaunchRow>& view, const std::string& id,
+                     const Earlier& earlier) {
+  return RowOfRows(
+      JobsOf(view.rows), id, [](const JobRow& row) { return JsonOf(row); }, JobsOf(earlier.rows));
 }
 
 HttpResponse TargetsOf(const std::string& address, const std::string& cluster) {

@@ -122,12 +122,17 @@ class HeadProcess {
                                               std::to_string(options_.keep_hours));
   }
 
-  Status OpenJournal() {
+  SqliteOptions OptionsOfSqlite() const {
     SqliteOptions sqlite;
     sqlite.folder = folder_->head;
     sqlite.disposable = options_.embedded;
     sqlite.seal =
         std::make_shared<EnvironmentSeal>(folder_->authority.Derived("variables in the journal"));
+    return sqlite;
+  }
+
+  Status OpenJournal() {
+    const SqliteOptions sqlite = OptionsOfSqlite();
     TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
     TROUPE_ASSIGN(std::unique_ptr<SqliteArchive> archive, SqliteArchive::Open(sqlite));
     over_.archive.emplace(loop_.get_executor(), std::move(archive));
@@ -204,6 +209,7 @@ class HeadProcess {
     server.local_clients = options_.local_clients;
     server.archive = &*over_.archive;
     server.job_logs = &*over_.job_logs;
+    server.read_archive = ReaderOfArchive(OptionsOfSqlite());
     server.snapshot_every = options_.snapshot_every;
     server.replayed = replayed_;
     server.journal_folder = folder_->head;

@@ -43,7 +43,8 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
             {executor, core, rules_, watch_, clock, options_.journal_folder,
              [this](CallerRequest request) {
                if (!ended_) callers_.Ask(std::move(request));
-             }}),
+             },
+              options_.read_archive}),
       scope_(executor, "head"),
       timer_(executor, clock, [this] { Feed(Tick()); }),
       journal_(

@@ -36,6 +36,7 @@ struct ServerOptions {
   async::LoopThread* http = nullptr;     // where HTTP is served; it must outlive the head's loop
   ArchiveLink* archive = nullptr;        // it has launches that are over
   JobLogLink* job_logs = nullptr;        // it has the ends of what jobs wrote
+  ReadArchive read_archive;              // for HTTP, on the thread of that
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
   std::string journal_folder;            // whose size is told; empty: it is not
