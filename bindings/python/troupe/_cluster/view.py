@@ -58,14 +58,59 @@ def iter_launches(
         since_us: leaves out launches submitted before this time, in microseconds since 1970.
         page: the size of a page.
     """
-    asked: dict[str, Any] = {"limit": page, "since_us": since_us}
+    before = (0, "")
     while True:
-        answer = session.request("ListLaunches", asked)[1]
-        yield from reversed(answer["launches"])
-        if not answer["more"] or not answer["launches"]:
+        found, has_more = list_page(session, limit=page, since_us=since_us, before=before)
+        yield from found
+        if not has_more or not found:
             return
-        oldest = answer["launches"][0]
-        asked |= {"before_us": oldest["submitted_us"], "before": oldest["launch"]}
+        before = (found[-1]["submitted_us"], found[-1]["launch"])
+
+
+def list_page(
+    session: _session.Session, *, limit: int, since_us: int = 0, before: tuple[int, str] = (0, "")
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return a page of iter_launches, and True if the head has older launches.
+
+    Args:
+        before: when a launch was submitted, in microseconds, and its id: only those before it.
+    """
+    asked: dict[str, Any] = {"limit": limit, "since_us": since_us}
+    if before[1]:
+        asked |= {"before_us": before[0], "before": before[1]}
+    answer = session.request("ListLaunches", asked)[1]
+    return answer["launches"][::-1], answer["more"]
+
+
+def find_launches(
+    session: _session.Session, prefix: str = "", *, request: str = ""
+) -> list[dict[str, Any]]:
+    """Return the LaunchInfos of launches that the head keeps, PAGE_LAUNCHES at most, the latest
+    submitted first. The head looks them up: it does not read all that it keeps.
+
+    A head of an earlier version takes no account of `prefix` and `request`: check what is found.
+
+    Args:
+        prefix: how the launch's id, or its job's id, begins.
+        request: the id of a submission that was made with an idempotency key.
+    """
+    if not prefix and not request:
+        return []
+    asked: dict[str, Any] = {"limit": PAGE_LAUNCHES, "prefix": prefix}
+    if request:
+        asked["request"] = request
+    return _list(session, asked)
+
+
+def open_launches(session: _session.Session) -> list[dict[str, Any]]:
+    """Return the LaunchInfos of the launches that are not over, the latest submitted first."""
+    found = _list(session, {"open_only": True})
+    return [each for each in found if each["state"] != "terminal"]
+
+
+def _list(session: _session.Session, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = session.request("ListLaunches", asked)[1]["launches"]
+    return found[::-1]
 
 
 def _of_launch(session: _session.Session, infos: list[dict[str, Any]]) -> list[NodeView]:

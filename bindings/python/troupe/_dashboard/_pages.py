@@ -57,7 +57,7 @@ class Asked:
 def _job(reader: ClusterReader, query: Mapping[str, str], identity: str) -> dict[str, Any]:
     found = _views.job(reader, query, identity)
     launch = found["job"]["launch"]
-    info = next(each for each in reader.launches() if each["launch"] == launch)
+    info = _views.find_launch(reader, launch)
     return {**found, "log": _logs.tail(reader, _logs.sources_of_launch(info, 0))}
 
 
@@ -71,7 +71,7 @@ def sources_of(
     """
     launch, actor = query.get("launch", ""), query.get("actor", "")
     if launch:
-        info = _views.one(reader.launches(), "launch", launch)
+        info = _views.find_launch(reader, launch)
         title = f"launch {info['launch'][:8]} {info['name']}"
         return _logs.sources_of_launch(info, _rank(query)), title, info["ranks"]
     if actor:
@@ -186,6 +186,10 @@ class Pages:
         def link(start: int) -> str:
             return f"{path}?{urlencode({**query, 'from': start})}"
 
+        def older(cursor: str) -> str:
+            kept = {name: value for name, value in query.items() if name != "before"}
+            return f"{path}?{urlencode(kept | ({'before': cursor} if cursor else {}))}"
+
         def with_class(name: str) -> str:
             return f"{path}?{urlencode({'class': name})}"
 
@@ -197,6 +201,7 @@ class Pages:
             "navigation": (*(NAVIGATION if reader is not None else ()), SWEEPS),
             "query": query,
             "link": link,
+            "older": older,
             "with_class": with_class,
             "current": current,
             "may_act": self._may_act,

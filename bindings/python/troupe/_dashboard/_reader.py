@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from troupe import exceptions, state
-from troupe._cluster import resources, session as _session
+from troupe._cluster import resources, session as _session, view
+from troupe._dashboard._launches import LaunchPages
 from troupe.job_submission import _jobs
 from troupe.launch._handle import handle_of_known
 
@@ -18,6 +19,8 @@ KEPT_S = 1.0
 """How old a list may be that a page shows, unless the head has told of a change since."""
 REQUEST_S = 5.0
 RECONNECT_S = 1.0
+LATEST = 1000
+"""Launches that are over, on pages that are about something else: the latest so many."""
 LISTS = ("status", "actors", "launches", "groups", "events", "deleted_jobs")
 
 
@@ -50,6 +53,8 @@ class ClusterReader:
         self._locks = {name: threading.Lock() for name in LISTS}
         self._known: dict[str, Reading] = {}
         self._tried_s: dict[str, float] = {}
+        self.launch_pages = LaunchPages(self.session)
+        """All launches that the head keeps, in pages."""
 
     def close(self) -> None:
         """End the session."""
@@ -81,6 +86,8 @@ class ClusterReader:
         """Ask for these lists again when they are wanted next."""
         for name in names:
             self._tried_s.pop(name, None)
+            if name == "launches":
+                self.launch_pages.forget()
 
     def read(self, name: str) -> Reading:
         """Return a list, as it is now or was when the head was last heard.
@@ -121,18 +128,26 @@ class ClusterReader:
         return sorted(found, key=lambda each: (each["state"] == "dead", each["name"]))
 
     def launches(self) -> list[dict[str, Any]]:
-        """Return the LaunchInfos, the latest first."""
+        """Return the LaunchInfos of those that are not over, and of the latest ones, the latest
+        first."""
         found: list[dict[str, Any]] = self.read("launches").value
         return found
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return the jobs as `troupe job list --json` has them, the latest first."""
-        deleted = self.read("deleted_jobs").value
-        return [
-            _jobs.describe(each)
-            for each in self.launches()
-            if _jobs.is_job(each) and each["launch"] not in deleted
-        ]
+        """Return the jobs among those as `troupe job list --json` has them, the latest first."""
+        return [_jobs.describe(each) for each in self.launches() if self.is_job(each)]
+
+    def is_job(self, info: dict[str, Any]) -> bool:
+        """Return True if the launch of this LaunchInfo is a job that was not deleted."""
+        return _jobs.is_job(info) and info["launch"] not in self.read("deleted_jobs").value
+
+    def find_launches(self, prefix: str) -> list[dict[str, Any]]:
+        """Return the LaunchInfos of all launches whose id, or whose job's id, begins so; none while
+        the head does not answer."""
+        try:
+            return view.find_launches(self.session(), prefix)
+        except (exceptions.TroupeError, OSError):
+            return []
 
     def actors(self) -> list[dict[str, Any]]:
         """Return the actors, dead ones included."""
@@ -197,8 +212,10 @@ def _status(session: _session.Session) -> dict[str, Any]:
 
 
 def _launches(session: _session.Session) -> list[dict[str, Any]]:
-    found = _ask("ListLaunches", "launches")(session)
-    return sorted(found, key=lambda each: -each["submitted_us"])
+    asked = {"limit": LATEST, "in_memory": True}
+    latest = session.request("ListLaunches", asked, timeout=REQUEST_S)[1]["launches"]
+    known = {each["launch"]: each for each in [*view.open_launches(session), *latest]}
+    return sorted(known.values(), key=lambda each: -each["submitted_us"])
 
 
 def _events(session: _session.Session) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from troupe._dashboard import _reader
 from troupe._dashboard._reader import ClusterReader
+from troupe.job_submission import _jobs
 from troupe.launch._handle import describe
 
 ROWS_MAX = 200
@@ -141,19 +142,20 @@ def actors(reader: ClusterReader, query: Query) -> dict[str, Any]:
 
 
 def launches(reader: ClusterReader, query: Query) -> dict[str, Any]:
-    """`/launches`: all launches, the latest first."""
-    known = [
-        {**describe(each), "submitted_s": each["submitted_us"] / 1e6}
-        for each in _matching(
-            reader.launches(), query, ("name", "launch", "state", "outcome", "cause")
-        )
-    ]
-    return _page(known, query)
+    """`/launches`: all launches that the head keeps, the latest first."""
+    names = ("name", "launch", "state", "outcome", "cause")
+
+    def fits(info: dict[str, Any]) -> bool:
+        return bool(_matching([info], query, names))
+
+    page = reader.launch_pages.page(query.get("before", ""), fits)
+    rows = [{**describe(each), "submitted_s": each["submitted_us"] / 1e6} for each in page.rows]
+    return {"rows": rows, "following": page.following}
 
 
 def launch(reader: ClusterReader, query: Query, identity: str) -> dict[str, Any]:
     """`/launches/ID`: a grid of its ranks, its epochs with their causes, its marker."""
-    info = one(reader.launches(), "launch", identity)
+    info = find_launch(reader, identity)
     identity = info["launch"]
     groups = [each for each in reader.groups() if each["launch"] == identity]
     waits = [each for each in groups if each["queue_place"]]
@@ -169,6 +171,12 @@ def launch(reader: ClusterReader, query: Query, identity: str) -> dict[str, Any]
     }
 
 
+def find_launch(reader: ClusterReader, identity: str) -> dict[str, Any]:
+    """Return the LaunchInfo of the one launch whose id begins so. Raises NotThereError."""
+    latest = [each for each in reader.launches() if each["launch"] == identity]
+    return latest[0] if latest else one(reader.find_launches(identity), "launch", identity)
+
+
 def _rank(info: Mapping[str, Any], rank: Mapping[str, Any]) -> dict[str, Any]:
     """Return a rank with the state that its cell has the colour of."""
     state = rank["outcome"] if rank["outcome"] != "none" else info["state"]
@@ -176,18 +184,29 @@ def _rank(info: Mapping[str, Any], rank: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def jobs(reader: ClusterReader, query: Query) -> dict[str, Any]:
-    """`/jobs`: all jobs, the latest first."""
-    known = reader.jobs()
-    found = [each for each in known if query.get("state", "") in ("", each["state"])]
-    matching = _matching(found, query, ("id", "name", "user", "command", "state", "cause"))
-    return {"counts": Counter(each["state"] for each in known), **_page(matching, query)}
+    """`/jobs`: all jobs that the head keeps, the latest first; counts of the latest ones."""
+    names = ("id", "name", "user", "command", "state", "cause")
+
+    def fits(info: dict[str, Any]) -> bool:
+        if not reader.is_job(info):
+            return False
+        row = _jobs.describe(info)
+        is_chosen = query.get("state", "") in ("", row["state"])
+        return is_chosen and bool(_matching([row], query, names))
+
+    page = reader.launch_pages.page(query.get("before", ""), fits)
+    return {
+        "counts": Counter(each["state"] for each in reader.jobs()),
+        "rows": [_jobs.describe(each) for each in page.rows],
+        "following": page.following,
+    }
 
 
 def job(reader: ClusterReader, query: Query, identity: str) -> dict[str, Any]:
     """`/jobs/ID`: what it is, how it ended, and what its launch shows."""
     known = reader.jobs()
     exact = [each for each in known if identity in (each["id"], each["launch"])]
-    found = exact[0] if exact else one(known, "id", identity)
+    found = exact[0] if exact else _find_job(reader, identity)
     actors = [each for each in reader.actors() if each["launch"] == found["launch"]]
     return {
         "job": found,
@@ -195,6 +214,12 @@ def job(reader: ClusterReader, query: Query, identity: str) -> dict[str, Any]:
         "actors": actors[:ROWS_MAX],
         "events": [each for each in reader.events() if each["launch"] == found["launch"]],
     }
+
+
+def _find_job(reader: ClusterReader, identity: str) -> dict[str, Any]:
+    known = [_jobs.describe(each) for each in reader.find_launches(identity) if reader.is_job(each)]
+    of_launch = [each for each in known if each["launch"] == identity]
+    return of_launch[0] if of_launch else one(known, "id", identity)
 
 
 def queue(reader: ClusterReader, query: Query) -> dict[str, Any]:

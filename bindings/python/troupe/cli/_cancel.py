@@ -33,7 +33,7 @@ def cancel(
     its own. Ctrl-C ends it now.
     """
     with _common.session(address, token_file, cluster) as session:
-        known = {each["launch"]: each for each in view.iter_launches(session)}
+        known = {each["launch"]: each for each in view.find_launches(session, launch)}
         found = _common.only_prefixed("launch", launch, known, "troupe list launches")
         before = known[found]
         handle = handle_of_known(session, found)

@@ -39,7 +39,7 @@ def logs(
     what is followed.
     """
     with _common.session(address, token_file, cluster) as session:
-        launches = {each["launch"] for each in view.iter_launches(session)}
+        launches = {each["launch"] for each in view.find_launches(session, identity)}
         actors = {each["actor_id"]: each for each in state.list_actors(session, tasks=True)}
         found = _common.only_prefixed(
             "launch or actor",

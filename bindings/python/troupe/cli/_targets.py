@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from troupe import exceptions
+from troupe._cluster import view
 from troupe.cli import _common
 
 NODES_AT_ONCE = 64
@@ -41,14 +42,15 @@ def _cluster_has(
         return True  # no process: let the search among launches say what is wrong
     try:
         with _common.session(address, token_file, cluster) as session:
-            return bool(_common.prefixed(target, _known(session)))
+            return bool(_common.prefixed(target, _known(session, target)))
     except (exceptions.TroupeError, OSError, click.UsageError):
         return False
 
 
-def _known(session: Any) -> dict[str, dict[str, Any]]:
-    """Launches and actors by their ids."""
-    launches = session.request("ListLaunches", {})[1]["launches"]
+def _known(session: Any, target: str) -> dict[str, dict[str, Any]]:
+    """Return launches and actors by their ids: of the launches those that are not over, and those
+    whose id begins with `target`."""
+    launches = [*view.open_launches(session), *view.find_launches(session, target)]
     actors = session.request("ListActors", {})[1]["actors"]
     return {each["launch"]: each for each in launches} | {each["actor"]: each for each in actors}
 
@@ -56,7 +58,7 @@ def _known(session: Any) -> dict[str, dict[str, Any]]:
 def _info(session: Any, target: str) -> dict[str, Any]:
     """What the head knows of the launch or the actor whose id begins with `target`; a usage error
     where there is none."""
-    known = _known(session)
+    known = _known(session, target)
     going = "".join(
         f"\n  {each['launch'][:8]}  {each['name']}"
         for each in known.values()

@@ -231,7 +231,12 @@ class JobSubmissionClient:
     def launch_info(self, job_id: str) -> dict[str, Any]:
         """Return the LaunchInfo of the job with exactly that id. Raises NoSuchJobError."""
         found = next(
-            (each for each in _jobs.infos(self._session) if _jobs.id_of(each) == job_id), None
+            (
+                each
+                for each in _jobs.beginning(self._session, job_id)
+                if _jobs.id_of(each) == job_id
+            ),
+            None,
         )
         if found is None:
             raise NoSuchJobError(f"there is no job {job_id!r}; list_jobs() has those there are")

@@ -238,15 +238,23 @@ def id_of(info: Mapping[str, Any]) -> str:
     return found
 
 
+def beginning(session: Any, job: str) -> list[dict[str, Any]]:
+    """Return the LaunchInfos of the jobs, but for deleted ones, whose id, or whose launch's id,
+    begins so."""
+    return [
+        each
+        for each in view.find_launches(session, job)
+        if is_job(each)
+        and (id_of(each).startswith(job) or each["launch"].startswith(job.lower()))
+        and not session.request("KvGet", {"scope": SCOPE, "key": each["launch"]})[2]
+    ]
+
+
 def find(session: Any, job: str) -> dict[str, Any]:
     """Return the LaunchInfo of the job with that id, or with an id, of the job or its launch, that
     begins so. Raises NotFoundError."""
-    known = infos(session)
-    found = [each for each in known if id_of(each) == job] or [
-        each
-        for each in known
-        if job and (id_of(each).startswith(job) or each["launch"].startswith(job.lower()))
-    ]
+    known = beginning(session, job)
+    found = [each for each in known if id_of(each) == job] or known
     if len(found) != 1:
         raise exceptions.NotFoundError(
             f"{'several jobs have' if found else 'there is no job with'} an id that begins with "
@@ -300,10 +308,9 @@ def delete(session: Any, info: Mapping[str, Any]) -> None:
             f"job {id_of(info)} is {state_of(info)}: only a job that has ended is deleted\n  "
             f"troupe job stop {id_of(info)}"
         )
-    kept = {each["launch"] for each in view.iter_launches(session)}
     for key in session.request("KvList", {"scope": SCOPE, "prefix": ""})[1]["keys"]:
         launch = bytes(session.request("KvGet", {"scope": SCOPE, "key": key})[2]).decode()
-        if launch not in kept:  # the cluster has forgotten it
+        if not view.find_launches(session, launch):  # the cluster has forgotten it
             session.request("KvDelete", {"scope": SCOPE, "key": key})
     for key in (f"id/{id_of(info)}", info["launch"]):
         session.request(

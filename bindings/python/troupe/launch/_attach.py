@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 from typing import Any
 
 from troupe import _pickled, exceptions
@@ -47,12 +45,8 @@ get = attach
 
 
 def _find_ids(session: Any, given: str) -> list[str]:
-    """Return the ids of a session's launches that `given` names: one by a whole id, which the head
-    looks up, else all that fit."""
-    if re.fullmatch("[0-9a-f]{32}", given.lower()):
-        with contextlib.suppress(exceptions.NotFoundError):
-            return [session.request("GetLaunch", {"launch": given.lower()})[1]["info"]["launch"]]
-    return [each["launch"] for each in view.iter_launches(session) if _is_meant(each, given)]
+    """Return the ids of a session's launches that `given` names."""
+    return [each["launch"] for each in view.find_launches(session, given) if _is_meant(each, given)]
 
 
 def _is_meant(info: dict[str, Any], given: str) -> bool:

@@ -212,8 +212,9 @@ def submitted_before(session: _session.Session, options: Any) -> LaunchHandle | 
     without a key or such a launch."""
     if not options.idempotency_key:
         return None
-    text = travelled.of_request(request_of(options.idempotency_key))
-    launches = view.iter_launches(session)
+    request = request_of(options.idempotency_key)
+    launches = view.find_launches(session, request=request)
+    text = travelled.of_request(request)
     known = next((each["launch"] for each in launches if text in each["travelled"]), None)
     if known is None:
         return None

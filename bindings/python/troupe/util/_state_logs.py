@@ -141,7 +141,7 @@ def get_log(
 
 
 def _launch_sources(session: Any, launch: str) -> list[Source]:
-    for info in view.iter_launches(session):
+    for info in view.find_launches(session, launch):
         if info["launch"] == launch:
             return _launch_logs.sources(info, info["rank_infos"])
     raise ValueError(f"there is no launch {launch}; list_jobs() has their ids")
