@@ -12,6 +12,7 @@ void HeadHost::Start() {
   options.boot_id = kBootId;
   if (plan_.preempts) options.preemption = head::Preemption::kRestartable;
   options.keep_after = plan_.preempts ? Duration::zero() : plan_.keep_after;
+  if (tune) tune(options);
   core_.emplace(options, head::Seams{random_, mint_});
   std::uint64_t last = 0;
   const Status replayed = disk_.Replay([&](const head::Row& row) {
@@ -98,7 +99,7 @@ void HeadHost::Feed(const head::Input& input) {
   head::Effects effects = core_->Handle(input, loop_.Now(), loop_.WallTimeUs());
   const bool changed = !effects.append.empty();
   Perform(std::move(effects));
-  checker_.OnState(core_->state());
+  if (checks_states) checker_.OnState(core_->state());
   if (after_step && changed) after_step(core_->state());
 }
 
@@ -137,6 +138,11 @@ void HeadHost::Perform(head::Effects effects) {
       if (life == life_) Feed(head::WorkerSeen{look.node, look.question, worker_state(look.node)});
     });
   }
+  if (!effects.archive.empty()) WriteArchive(std::move(effects.archive));
+  for (const head::Recall& recall : effects.recalls) ReadArchive(recall);
+  std::erase_if(archive_, [&](const auto& each) {
+    return each.second.lived_us < effects.archived_until_us;
+  });
   if (effects.wake_at) Arm(*effects.wake_at);
   if (effects.plan_soon) {
     const std::uint64_t life = life_;
@@ -167,6 +173,31 @@ void HeadHost::Commit() {
              }
              if (core_ && committing_.empty() && !submitted_.empty()) Commit();
            });
+}
+
+void HeadHost::WriteArchive(std::vector<head::EndedRecord> records) {
+  loop_.In(Ms(2), "archive", [this, life = life_, records = std::move(records)] {
+    if (life != life_) return;
+    head::Archived done;
+    done.durable = true;
+    for (const head::EndedRecord& record : records) {
+      archive_[record.launch] = record;
+      done.launches.push_back(record.launch);
+    }
+    Feed(done);
+  });
+}
+
+void HeadHost::ReadArchive(const head::Recall& recall) {
+  loop_.In(Ms(1), "recall", [this, life = life_, recall] {
+    if (life != life_) return;
+    head::Recalled found;
+    found.session = recall.session;
+    found.ticket = recall.ticket;
+    const auto known = archive_.find(recall.query.launch);
+    if (known != archive_.end()) found.records.push_back(known->second);
+    Feed(found);
+  });
 }
 
 void HeadHost::Arm(Instant due) {

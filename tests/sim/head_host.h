@@ -42,6 +42,12 @@ class HeadHost {
   std::function<void(const head::State&)> after_step;
   std::function<void()> on_crash;
   std::uint64_t life() const { return life_; }
+  /// Whether the checker looks at the state after each step.
+  bool checks_states = true;
+  /// Other options than the run's; before Start.
+  std::function<void(head::CoreOptions&)> tune;
+  /// Records of launches that are over, once the head is tuned to have an archive.
+  const std::map<LaunchId, head::EndedRecord>& archive() const { return archive_; }
 
   const head::HeadCore& core() const { return *core_; }
   head::MemoryJournal& disk() { return disk_; }
@@ -50,6 +56,8 @@ class HeadHost {
   void Feed(const head::Input& input);
   void Perform(head::Effects effects);
   void Commit();
+  void WriteArchive(std::vector<head::EndedRecord> records);
+  void ReadArchive(const head::Recall& recall);
   void Arm(Instant due);
 
   SimLoop& loop_;
@@ -58,6 +66,7 @@ class HeadHost {
   Prng random_;
   head::CountingMint mint_;
   head::MemoryJournal disk_;
+  std::map<LaunchId, head::EndedRecord> archive_;
   std::optional<head::HeadCore> core_;
   std::uint64_t life_ = 0;
   std::vector<head::Row> submitted_;

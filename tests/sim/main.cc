@@ -1,5 +1,6 @@
 // troupe_sim: runs seeds of the simulator.
-// Usage: troupe_sim [--seeds N | --days N] [--first S] [--file SEEDS] [--trace] [--once]
+// Usage: troupe_sim [--seeds N | --days N | --year DAYS] [--first S] [--file SEEDS] [--trace]
+//                   [--once]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/people/day.h"
+#include "tests/sim/year.h"
 
 namespace {
 
@@ -89,11 +91,24 @@ int RunDays(std::uint64_t days, std::uint64_t first, bool once, bool trace) {
   return failures == 0 ? 0 : 1;
 }
 
+// --year: a long time of use in place of seeds.
+int RunYear(std::uint64_t seed, std::uint64_t days) {
+  const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+  const troupe::sim::YearResult year = troupe::sim::RunYear(seed, static_cast<int>(days));
+  std::printf("%llu days: %llu launches, %llu actors, %llu nodes that came and went, %llu heads "
+              "killed, %llu events; %llu launches in the archive\n",
+              number(days), number(year.launches), number(year.actors), number(year.nodes),
+              number(year.heads), number(year.events), number(year.archived));
+  if (!year.failure.empty()) std::printf("%s\n", year.failure.c_str());
+  return year.failure.empty() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::uint64_t seeds = 1000;
   std::uint64_t days = 0;
+  std::uint64_t year_days = 0;
   std::uint64_t first = 1;
   const char* file = nullptr;
   bool trace = false;
@@ -108,18 +123,21 @@ int main(int argc, char** argv) {
       first = number();
     } else if (std::strcmp(argv[i], "--file") == 0 && i + 1 < argc) {
       file = argv[++i];
+    } else if (std::strcmp(argv[i], "--year") == 0) {
+      year_days = number();
     } else if (std::strcmp(argv[i], "--trace") == 0) {
       trace = true;
     } else if (std::strcmp(argv[i], "--once") == 0) {
       once = true;  // without the second run that checks determinism
     } else {
       std::fprintf(stderr,
-                   "usage: troupe_sim [--seeds N | --days N] [--first S] [--file SEEDS] "
-                   "[--trace] [--once]\n");
+                   "usage: troupe_sim [--seeds N | --days N | --year DAYS] [--first S] "
+                   "[--file SEEDS] [--trace] [--once]\n");
       return 2;
     }
   }
   if (days > 0) return RunDays(days, first, once, trace);
+  if (year_days > 0) return RunYear(first, year_days);
   troupe::sim::RunResult sum;
   std::uint64_t failures = 0;
   const auto begin = std::chrono::steady_clock::now();

@@ -13,7 +13,8 @@ namespace {
 worker::NodeFacts FactsOf(std::size_t index, bool local, std::int32_t pid) {
   worker::NodeFacts facts;
   facts.pid = pid;
-  facts.name = "node-" + std::string(1, static_cast<char>('a' + index));
+  facts.name = index < 26 ? "node-" + std::string(1, static_cast<char>('a' + index))
+                          : "node-" + std::to_string(index);
   facts.host = facts.name;
   facts.boot_id = local ? HeadHost::kBootId : "boot-" + facts.name;
   facts.listen_host = "10.0.0." + std::to_string(index + 1);

@@ -42,6 +42,8 @@ class Actors {
   std::vector<wire::HeldActor> Held() const;
   /// The head has forgotten what is lent here.
   void OnRegistered(Effects* out) const;
+  /// Actors, and processes that need less than they have.
+  std::size_t held() const { return actors_.size() + lenders_.size(); }
 
  private:
   struct Actor {

@@ -98,6 +98,11 @@ class Launches {
   void OnTimer(Instant now, Effects* out);
   std::optional<Instant> NextDue() const;
   std::vector<wire::HeldRank> Held() const;
+  /// Runs, and what is under way about them.
+  std::size_t held() const {
+    return runs_.size() + unacknowledged_.size() + questions_.size() + how_far_.size() +
+           ending_.size();
+  }
   /// Whether this epoch of the launch was ended here: nothing of it may start.
   bool Ended(const LaunchId& launch, std::uint64_t epoch) const;
 

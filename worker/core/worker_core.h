@@ -90,6 +90,11 @@ class WorkerCore {
   NodeId node() const { return context_.node; }
   bool registered() const { return context_.outbox.registered(); }
   bool leaving() const { return leaving_; }
+  /// All that it keeps of what is not over, or that its head has not acknowledged yet.
+  std::size_t held() const {
+    return launches_.held() + actors_.held() + relays_.size() + context_.outbox.size() +
+           context_.processes.all().size() + beats_sent_.size();
+  }
 
  private:
   void Register(Effects* out);
