@@ -68,7 +68,7 @@ def load_function(
     if isinstance(function, Program):
         from troupe._process import program
 
-        function = program.prepared(function, channel, begin, session)
+        return program.prepared(function, channel, begin, session), args, kwargs
     return function, args, kwargs
 
 

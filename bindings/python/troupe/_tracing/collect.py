@@ -36,7 +36,7 @@ def collect(session: Any, wanted: Wanted) -> tuple[list[Part], dict[str, str]]:
     """
     infos = [each for each in workers.node_infos(session) if each["state"] == "alive"]
     since_ms = max(1, int(wanted.seconds * 1000))
-    fields = {"since_ms": since_ms}
+    fields: dict[str, int | str] = {"since_ms": since_ms}
     fields |= {"launch": wanted.launch} if wanted.launch else {}
     fields |= {"actor": wanted.actor} if wanted.actor else {}
     wall_ns = time.time_ns() - record.now_ns()
@@ -63,7 +63,11 @@ def sample_calls(session: Any, wanted: Wanted, every: int) -> None:
 
     Raises TroupeError where a node cannot be asked.
     """
-    fields = {"since_ms": 1, "calls_every": every, "calls_for_ms": int(wanted.seconds * 1000)}
+    fields: dict[str, int | str] = {
+        "since_ms": 1,
+        "calls_every": every,
+        "calls_for_ms": int(wanted.seconds * 1000),
+    }
     fields |= {"launch": wanted.launch} if wanted.launch else {}
     fields |= {"actor": wanted.actor} if wanted.actor else {}
     for info in workers.node_infos(session):
@@ -78,7 +82,7 @@ def sample_calls(session: Any, wanted: Wanted, every: int) -> None:
 def clock_offset(link: Any) -> int:
     """Return what is to be added to a node's clock to have this process's: by the quickest of a few
     round trips, whose half is the error at most."""
-    best = None
+    best: tuple[int, int] | None = None
     for _ in range(CLOCK_QUESTIONS):
         sent_ns = record.now_ns()
         answer = link.request("ReadTimeline", {"since_ms": 0}, timeout=CLOCK_S)[1]

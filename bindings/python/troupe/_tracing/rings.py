@@ -158,7 +158,7 @@ def _latest(ring: Ring, most: int) -> Ring:
 def unpack(packed: bytes) -> list[Ring]:
     """Return what was packed."""
     return [
-        Ring(*ring[:-1], [Span(*span) for span in ring[-1]])
+        Ring._make([*ring[:-1], [Span._make(span) for span in ring[-1]]])
         for ring in json.loads(zlib.decompress(packed))
     ]
 
