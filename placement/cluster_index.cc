@@ -95,7 +95,8 @@ void ClusterIndex::Put(NodeView node) {
     FindDomains(*host);
     GivePlace(static_cast<std::size_t>(entered - order_.begin()));
   }
-  if (rebuild || (!known && ForgetFormer())) {
+  const bool forgets = !known && ForgetFormer();
+  if (rebuild || forgets) {
     Rebuild();
     return;
   }

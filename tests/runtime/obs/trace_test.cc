@@ -72,7 +72,8 @@ TEST_F(TraceTest, SpansOfSeveralThreadsAreAllThereOrCounted) {
     EXPECT_EQ(record->name_bytes, kSpanNameMax);
   }
   EXPECT_EQ(numbers.size() + Header().dropped.load(), written);
-  EXPECT_EQ(tracks.size(), kThreads);
+  EXPECT_FALSE(tracks.empty());  // of a thread all may have been dropped
+  EXPECT_LE(tracks.size(), kThreads);
 }
 
 TEST_F(TraceTest, OneCallInSoManyIsMarkedUntilTheTimeIsOver) {
