@@ -78,7 +78,6 @@ Instant TraceNow() {
 }
 
 Status OpenTrace(const std::string& path, std::string_view label, std::uint32_t calls_every) {
-  if (Tracing()) return MakeError(ErrorCode::kAlreadyExists, "this process has a ring");
   const UniqueFd file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return Failed("open " + path);
@@ -104,6 +103,8 @@ Status OpenTrace(const std::string& path, std::string_view label, std::uint32_t 
   header->calls_every.store(calls_every, std::memory_order_relaxed);
   std::memcpy(header->magic, kMagic, sizeof header->magic);
   header->backed.store(kTraceHeaderBytes, std::memory_order_relaxed);
+  // An earlier ring is left as it is: other threads may be writing to it. What they make it longer
+  // by from now on is of the new one, and may cost that a record.
   file_path = new std::string(path);
   trace_detail::header.store(header, std::memory_order_release);
   return absl::OkStatus();

@@ -85,8 +85,9 @@ std::uint16_t SampleOne(std::uint32_t every);
 void Write(const Span& span);
 }  // namespace trace_detail
 
-/// Makes the file at `path` this process's ring; once. `label`: JSON that says what the process is,
-/// cut off where it is too long. Errors of the system; the process then records nothing.
+/// Makes a new file at `path` this process's ring, in place of an earlier one. `label`: JSON that
+/// says what the process is, cut off where it is too long. Errors of the system; the process then
+/// records what it did before.
 Status OpenTrace(const std::string& path, std::string_view label, std::uint32_t calls_every);
 
 /// Now, as spans count time: the clock of runtime/base/time.h, read directly.

@@ -31,8 +31,9 @@ class TraceTest : public ::testing::Test {
     folder_ = new std::string(mkdtemp(name));
     EXPECT_FALSE(OpenTrace(*folder_ + "/no/ring", "{}", 0).ok());
     EXPECT_FALSE(Tracing());
+    EXPECT_TRUE(OpenTrace(*folder_ + "/earlier", "{}", 0).ok());
     EXPECT_TRUE(OpenTrace(*folder_ + "/ring", "{\"kind\":\"test\"}", 0).ok());
-    EXPECT_FALSE(OpenTrace(*folder_ + "/other", "{}", 0).ok());
+    EXPECT_FALSE(OpenTrace(*folder_ + "/ring", "{}", 0).ok());  // the file is there
   }
   static void TearDownTestSuite() { os::RemoveTree(*folder_); }
   static TraceHeader& Header() { return *trace_detail::header.load(); }

@@ -77,14 +77,14 @@ def open_of_process(label: dict[str, Any]) -> None:
 
 
 def open_of_program(cluster: str) -> None:
-    """Make the ring of a program that has connected to a cluster, unless it has one; and remove
-    those of programs that ended long ago."""
+    """Make the ring of a program that has connected to a cluster, unless it has one where it is
+    looked for; and remove those of programs that ended long ago."""
     name = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
     label = {"kind": "program", "name": name, "cluster": cluster}
-    if own_path:
+    folder = programs_folder()
+    if os.path.dirname(own_path) == folder and os.path.exists(own_path):
         _relabel(label)
         return
-    folder = programs_folder()
     try:
         if not (_is_private(os.path.dirname(folder)) and _is_private(folder)):
             return
