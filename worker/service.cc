@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/wire/error_reply.h"
+
 namespace troupe::worker {
 namespace {
 
@@ -37,12 +39,9 @@ class Waiting {
 }  // namespace
 
 wire::Message ErrorAnswer(std::uint64_t id, const Status& status) {
-  wire::ErrorReply error;
-  error.code = static_cast<std::uint16_t>(ErrorCodeOf(status));
-  error.text = MessageOf(status);
   wire::Message message;
   message.reply_to = id;
-  message.body = std::move(error);
+  message.body = wire::ErrorReplyOf(status);
   return message;
 }
 

@@ -4,17 +4,16 @@
 #include <string>
 #include <utility>
 
+#include "runtime/wire/error_reply.h"
+
 namespace troupe::head {
 namespace {
 
 constexpr std::uint64_t kRequest = 1;
 
-wire::Message ErrorOf(ErrorCode code, std::string text) {
-  wire::ErrorReply error;
-  error.code = static_cast<std::uint16_t>(code);
-  error.text = std::move(text);
+wire::Message ErrorOf(ErrorCode code, const std::string& text) {
   wire::Message message;
-  message.body = std::move(error);
+  message.body = wire::ErrorReplyOf(MakeError(code, text));
   return message;
 }
 

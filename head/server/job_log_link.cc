@@ -5,16 +5,14 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/wire/error_reply.h"
 
 namespace troupe::head {
 namespace {
 
 wire::Message RefusalOf(const Status& why) {
-  wire::ErrorReply error;
-  error.code = static_cast<std::uint16_t>(ErrorCodeOf(why));
-  error.text = MessageOf(why);
   wire::Message message;
-  message.body = std::move(error);
+  message.body = wire::ErrorReplyOf(why);
   return message;
 }
 

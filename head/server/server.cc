@@ -15,6 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/os/family.h"
 #include "runtime/os/host.h"
+#include "runtime/wire/error_reply.h"
 #include "runtime/wire/frame.h"
 
 namespace troupe::head {
@@ -334,10 +335,7 @@ void Server::Issue(const Certify& certify) {
     certificate.ca_certificate = authority_.certificate().Pem();
     answer.message.body = std::move(certificate);
   } else {
-    wire::ErrorReply error;
-    error.code = static_cast<std::uint16_t>(ErrorCodeOf(pem.status()));
-    error.text = MessageOf(pem.status());
-    answer.message.body = std::move(error);
+    answer.message.body = wire::ErrorReplyOf(pem.status());
   }
   Deliver(answer);
 }

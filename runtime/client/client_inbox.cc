@@ -4,6 +4,7 @@
 
 #include "runtime/async/deadline.h"
 #include "runtime/async/os_random.h"
+#include "runtime/wire/error_reply.h"
 #include "runtime/wire/repeat.h"
 
 namespace troupe::client {
@@ -13,13 +14,6 @@ namespace {
 void NameIt(wire::Message& message) {
   async::OsRandom random;
   wire::NameRequest(message.body, random);
-}
-
-wire::Body ErrorOf(const Status& status) {
-  wire::ErrorReply error;
-  error.code = static_cast<std::uint16_t>(ErrorCodeOf(status));
-  error.text = MessageOf(status);
-  return error;
 }
 
 }  // namespace
@@ -119,7 +113,7 @@ void ClientInbox::Back(wire::Body welcome) {
 
 void ClientInbox::Lost(const Status& why, const std::string& peer) {
   const MutexLock lock(mutex_);
-  QueueLocked(ErrorOf(MakeError(ErrorCode::kConnection, MessageOf(why))));
+  QueueLocked(wire::ErrorReplyOf(MakeError(ErrorCode::kConnection, MessageOf(why))));
   std::vector<RequestTable::Id> answered;
   for (RequestTable::Refusal& each : requests_.Lost(peer, WaitClock::now(), answered))
     RefuseLocked(std::move(each));
@@ -142,7 +136,7 @@ void ClientInbox::QueueLocked(wire::Body body, std::shared_ptr<const wire::Messa
 }
 
 void ClientInbox::RefuseLocked(RequestTable::Refusal refusal) {
-  QueueLocked(ErrorOf(refusal.why), std::move(refusal.asked));
+  QueueLocked(wire::ErrorReplyOf(refusal.why), std::move(refusal.asked));
 }
 
 void ClientInbox::WakeLocked(RequestTable::Id id) {
