@@ -1,22 +1,17 @@
 #include "head/journal/sqlite_archive.h"
 
-#include <fcntl.h>
+#include <absl/strings/ascii.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "head/journal/blob_column.h"
 #include "head/journal/row_codec.h"
+#include "head/journal/sqlite_file.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
-#include "runtime/base/unique_fd.h"
 
 namespace troupe::head {
 namespace {
@@ -52,10 +47,10 @@ std::string BytesOf(const Id128& id) {
 }
 
 // The first and the last id that begin so in hex; nullopt: none does.
-std::optional<std::pair<LaunchId, LaunchId>> RangeOf(std::string text) {
+std::optional<std::pair<LaunchId, LaunchId>> RangeOf(const std::string& prefix) {
   constexpr std::size_t kDigits = 32;
-  if (text.size() > kDigits) return std::nullopt;
-  for (char& each : text) each = each >= 'A' && each <= 'F' ? each - 'A' + 'a' : each;
+  if (prefix.size() > kDigits) return std::nullopt;
+  const std::string text = absl::AsciiStrToLower(prefix);
   const std::string rest(kDigits - text.size(), '0');
   const std::optional<LaunchId> first = LaunchId::FromHex(text + rest);
   const std::optional<LaunchId> last = LaunchId::FromHex(text + std::string(rest.size(), 'f'));
@@ -106,15 +101,11 @@ StatusOr<std::unique_ptr<SqliteArchive>> SqliteArchive::Open(const SqliteOptions
   std::unique_ptr<SqliteArchive> archive(new SqliteArchive(options));
   Status opened = archive->OpenFile();
   if (opened.ok()) return archive;
-  const int code = archive->db_ == nullptr ? SQLITE_OK : sqlite3_errcode(archive->db_) & 0xff;
-  if (code != SQLITE_CORRUPT && code != SQLITE_NOTADB) return opened;
+  if (!IsDamaged(archive->db_)) return opened;
   Log(LogLevel::kError, "the archive of launches that are over is damaged, and begun anew",
       {{"why", MessageOf(opened)}, {"kept_as", options.folder + "/archive.db.damaged"}});
   archive.reset(new SqliteArchive(options));
-  const std::string path = options.folder + "/archive.db";
-  if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
-    return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
-  for (const char* beside : {"-wal", "-shm"}) unlink((path + beside).c_str());
+  TROUPE_TRY(SetAside(options.folder + "/archive.db"));
   TROUPE_TRY(archive->OpenFile());
   return archive;
 }
@@ -133,12 +124,7 @@ Status SqliteArchive::Execute(const std::string& sql) {
 }
 
 Status SqliteArchive::OpenFile() {
-  const std::string path = options_.folder + "/archive.db";
-  {
-    const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.valid() || fchmod(file.get(), 0600) != 0)
-      return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
-  }
+  TROUPE_TRY(MakePrivateFile(options_.folder + "/archive.db"));
   TROUPE_TRY(Connect(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   TROUPE_TRY(Execute("PRAGMA journal_mode=WAL"));
   TROUPE_TRY(Execute(options_.disposable ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));

@@ -1,18 +1,12 @@
 #include "head/journal/sqlite_job_logs.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "head/journal/blob_column.h"
+#include "head/journal/sqlite_file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/unique_fd.h"
 
 namespace troupe::head {
 namespace {
@@ -48,15 +42,12 @@ StatusOr<std::unique_ptr<SqliteJobLogs>> SqliteJobLogs::Open(const std::string& 
   std::unique_ptr<SqliteJobLogs> logs(new SqliteJobLogs(folder, limits));
   Status opened = logs->OpenFile();
   if (opened.ok()) return logs;
-  const int code = logs->db_ == nullptr ? SQLITE_OK : sqlite3_errcode(logs->db_) & 0xff;
-  if (code != SQLITE_CORRUPT && code != SQLITE_NOTADB) return opened;
+  if (!IsDamaged(logs->db_)) return opened;
   const std::string path = folder + "/job_logs.db";
   Log(LogLevel::kError, "the ends of jobs' logs are damaged, and begun anew",
       {{"why", MessageOf(opened)}, {"kept_as", path + ".damaged"}});
   logs.reset(new SqliteJobLogs(folder, limits));
-  if (std::rename(path.c_str(), (path + ".damaged").c_str()) != 0)
-    return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
-  unlink((path + "-wal").c_str());
+  TROUPE_TRY(SetAside(path));
   TROUPE_TRY(logs->OpenFile());
   return logs;
 }
@@ -74,11 +65,7 @@ Status SqliteJobLogs::Execute(const std::string& sql) {
 
 Status SqliteJobLogs::OpenFile() {
   const std::string path = folder_ + "/job_logs.db";
-  {
-    const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.valid() || fchmod(file.get(), 0600) != 0)
-      return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
-  }
+  TROUPE_TRY(MakePrivateFile(path));
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path.c_str(), &db_, kFlags, nullptr) != SQLITE_OK) return Error("open");
   TROUPE_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));

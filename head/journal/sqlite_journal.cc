@@ -14,6 +14,7 @@
 #include "head/journal/fault_vfs.h"
 #include "head/journal/row_codec.h"
 #include "head/journal/snapshot_table.h"
+#include "head/journal/sqlite_file.h"
 #include "head/journal/wal_scan.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/unique_fd.h"
@@ -59,9 +60,7 @@ StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const SqliteOptions
   TROUPE_TRY(CheckNotEmptied(options.folder));
   const Status opened = journal->OpenFile();
   if (!opened.ok()) {
-    const int code = journal->db_ == nullptr ? SQLITE_OK : sqlite3_errcode(journal->db_) & 0xff;
-    const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
-    if (!damaged) return opened;
+    if (!IsDamaged(journal->db_)) return opened;
     return MakeError(ErrorCode::kInvalid, MessageOf(opened) + BeginAnewHint(options.folder));
   }
   if (!options.disposable) {
@@ -89,13 +88,7 @@ Status SqliteJournal::Execute(const char* sql) {
 
 Status SqliteJournal::OpenFile() {
   const std::string path = options_.folder + "/journal.db";
-  {
-    // SQLite would take the mode from the umask, and give the log the file's. Closed before SQLite
-    // locks the file: closing any descriptor of it ends this process's locks.
-    const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.valid() || fchmod(file.get(), 0600) != 0)
-      return MakeError(ErrorCode::kInternal, path + ": " + std::strerror(errno));
-  }
+  TROUPE_TRY(MakePrivateFile(path));
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path.c_str(), &db_, kFlags, JournalVfs()) != SQLITE_OK) return Error("open");
   // Before the log is first touched: its index then stays in memory, and nobody else can write.

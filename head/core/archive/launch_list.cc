@@ -1,5 +1,7 @@
 #include "head/core/archive/launch_list.h"
 
+#include <absl/strings/ascii.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,9 +16,8 @@ namespace {
 // Whether the launch is among those that a list is asked for.
 class Wanted {
  public:
-  explicit Wanted(const wire::ListLaunches& list) : list_(list), lower_(list.prefix) {
-    for (char& each : lower_) each = each >= 'A' && each <= 'F' ? each - 'A' + 'a' : each;
-  }
+  explicit Wanted(const wire::ListLaunches& list)
+      : list_(list), lower_(absl::AsciiStrToLower(list.prefix)) {}
   bool operator()(const Launch& launch) const {
     if (launch.submitted_us < list_.since_us || (list_.open_only && !launch.open())) return false;
     if (!list_.request.IsNil()) return launch.request == list_.request;

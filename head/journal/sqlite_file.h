@@ -1,0 +1,25 @@
+// What the head's files of SQLite have in common: each is this user's alone, and a damaged one is
+// set aside.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+
+struct sqlite3;
+
+namespace troupe::head {
+
+/// Makes the file where there is none, and closes it to others. Before SQLite opens it, which would
+/// take the mode from the umask, and give its log the file's. Not while it is open: closing any
+/// descriptor of a file ends this process's locks of it.
+Status MakePrivateFile(const std::string& path);
+
+/// Whether what `db` last did failed because its file is damaged. null: it was not opened.
+bool IsDamaged(sqlite3* db);
+
+/// Renames a damaged file to PATH.damaged, and removes SQLite's own files beside it. Not while it
+/// is open.
+Status SetAside(const std::string& path);
+
+}  // namespace troupe::head
