@@ -1,9 +1,11 @@
 #include "head/http/answers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "head/http/metrics.h"
 #include "head/http/pages.h"
+#include "head/http/row_json.h"
 
 namespace troupe::head {
 namespace {
@@ -40,6 +42,16 @@ bool CopyEvents(const State& state, std::uint64_t wall_us, ListView<EventRow>& v
   view.incarnation = state.incarnation;
   view.wall_us = wall_us;
   return true;
+}
+
+// The archive has nothing to add to a whole id that is in memory.
+bool HasLaunch(const ListView<LaunchRow>& view, const std::string& id) {
+  return !id.empty() && std::any_of(view.rows.begin(), view.rows.end(),
+                                    [&](const LaunchRow& row) { return IdOf(row) == id; });
+}
+bool HasJob(const ListView<LaunchRow>& view, const std::string& id) {
+  return !id.empty() && std::any_of(view.rows.begin(), view.rows.end(),
+                                    [&](const LaunchRow& row) { return row.job == id; });
 }
 
 }  // namespace
@@ -146,6 +158,7 @@ Task<HttpResponse> Answers::TellList(Seen<ListView<Row>> list, const HttpRequest
 Task<HttpResponse> Answers::TellLaunches(const HttpRequest& request, std::string id) {
   const auto view = co_await launches_->Get(request.no_cache);
   if (!view.ok()) co_return HeldUp(view.status());
+  if (HasLaunch(**view, id)) co_return RowWith(**view, id, Earlier());
   if (!id.empty()) {
     const auto nodes = co_await nodes_->Get(false);
     if (!nodes.ok()) co_return HeldUp(nodes.status());
@@ -161,6 +174,7 @@ Task<HttpResponse> Answers::TellLaunches(const HttpRequest& request, std::string
 Task<HttpResponse> Answers::TellJobs(const HttpRequest& request, std::string id) {
   const auto view = co_await launches_->Get(request.no_cache);
   if (!view.ok()) co_return HeldUp(view.status());
+  if (HasJob(**view, id)) co_return JobWith(**view, id, Earlier());
   const auto deleted = co_await deleted_jobs_->Get(request.no_cache);
   if (!deleted.ok()) co_return HeldUp(deleted.status());
   if (!id.empty()) {

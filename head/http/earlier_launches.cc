@@ -1,6 +1,5 @@
 #include "head/http/earlier_launches.h"
 
-#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -14,19 +13,6 @@ using async::Task;
 using By = ArchiveQuery::By;
 
 constexpr std::size_t kKeysPerSlice = 512;
-
-bool Passes(const LaunchRow& row, const Paging& paging) {
-  return std::all_of(paging.filter.begin(), paging.filter.end(), [&](const auto& each) {
-    return FieldOf(row, each.first) == each.second;
-  });
-}
-
-bool JobPasses(const LaunchRow& row, const Paging& paging, const DeletedJobs& deleted) {
-  if (deleted.launches.count(IdOf(row)) > 0) return false;
-  return std::all_of(paging.filter.begin(), paging.filter.end(), [&](const auto& each) {
-    return FieldOf(JobRow{&row}, each.first) == each.second;
-  });
-}
 
 // A slice may end between two launches of the same job: all of that job are then for the next one.
 void DropLastJob(std::vector<LaunchRow>* rows) {
@@ -55,7 +41,7 @@ Task<StatusOr<Earlier>> EarlierLaunches::Page(const Paging& paging) {
     if (!after) co_return Earlier();  // a cursor of another list: behind all ids, or before them
     query.launch = *after;
   }
-  Fits fits = [&paging](const LaunchRow& row) { return Passes(row, paging); };
+  Fits fits = [&paging](const LaunchRow& row) { return Passes(row, paging.filter); };
   auto scanning = Scan(std::move(query), paging.limit + 1, std::move(fits));
   co_return co_await std::move(scanning);
 }
@@ -65,7 +51,9 @@ Task<StatusOr<Earlier>> EarlierLaunches::JobsPage(const Paging& paging,
   ArchiveQuery query;
   query.by = By::kJob;
   query.text = paging.after;
-  Fits fits = [&](const LaunchRow& row) { return JobPasses(row, paging, deleted); };
+  Fits fits = [&](const LaunchRow& row) {
+    return deleted.launches.count(IdOf(row)) == 0 && Passes(JobRow{&row}, paging.filter);
+  };
   auto scanning = Scan(std::move(query), paging.limit + 1, std::move(fits));
   co_return co_await std::move(scanning);
 }

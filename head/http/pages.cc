@@ -7,19 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "head/http/json_response.h"
 #include "head/http/row_json.h"
 
 namespace troupe::head {
 namespace {
 
 namespace json = boost::json;
-
-HttpResponse Json(const json::value& value) {
-  HttpResponse response;
-  response.type = kJsonType;
-  response.body = ValidUtf8(json::serialize(value)) + "\n";
-  return response;
-}
 
 std::optional<std::uint64_t> NumberOf(const std::string& text) {
   std::uint64_t number = 0;
@@ -81,9 +75,7 @@ HttpResponse PageOfRows(const View& view, const std::vector<Row>& rows, const Ht
   bool in_memory = false;
   bool full = false;
   while (const Row* row = merged.Next(&id, &in_memory)) {
-    bool fits = true;
-    for (const auto& [name, value] : paging.filter) fits = fits && FieldOf(*row, name) == value;
-    if (!fits) continue;
+    if (!Passes(*row, paging.filter)) continue;
     if (in_memory) ++total;
     if (full || (!paging.after.empty() && id <= paging.after)) continue;
     if (!upto.empty() && id > upto) continue;
@@ -95,7 +87,7 @@ HttpResponse PageOfRows(const View& view, const std::vector<Row>& rows, const Ht
     items.push_back(JsonOf(*row));
     last = id;
   }
-  return Json(Around(view, std::move(items), std::move(next), total));
+  return JsonResponse(Around(view, std::move(items), std::move(next), total));
 }
 
 template <class Row, class Whole>
@@ -105,14 +97,14 @@ HttpResponse RowOfRows(const std::vector<Row>& rows, const std::string& id, Whol
   for (const auto* each : {&rows, &earlier}) {
     for (const Row& row : *each) {
       const std::string own = IdOf(row);
-      if (own == id) return Json(whole(row));
+      if (own == id) return JsonResponse(whole(row));
       if (id.empty() || !own.starts_with(id) || (found != nullptr && own == IdOf(*found))) continue;
       if (found != nullptr) return ErrorResponse(404, "several ids begin so: give more of it");
       found = &row;
     }
   }
   if (found == nullptr) return ErrorResponse(404, "there is none with this id, or it is forgotten");
-  return Json(whole(*found));
+  return JsonResponse(whole(*found));
 }
 
 template <class Row>
@@ -185,7 +177,7 @@ HttpResponse PageOf(const ListView<EventRow>& view, const HttpRequest& request) 
     }
     items.push_back(JsonOf(row.event, view.incarnation));
   }
-  return Json(Around(view, std::move(items), std::move(next), view.rows.size()));
+  return JsonResponse(Around(view, std::move(items), std::move(next), view.rows.size()));
 }
 
 HttpResponse RowWith(const ListView<NodeRow>& view, const std::string& id) {
@@ -209,7 +201,7 @@ HttpResponse JobWith(const ListView<LaunchRow>& view, const std::string& id,
 }
 
 HttpResponse TargetsOf(const std::string& address, const std::string& cluster) {
-  return Json(json::array{
+  return JsonResponse(json::array{
       json::object{{"targets", json::array{address}},
                    {"labels", json::object{{"__scheme__", "https"}, {"cluster", cluster}}}}});
 }

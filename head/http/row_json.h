@@ -4,10 +4,13 @@
 // name.
 #pragma once
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "head/http/lists.h"
 
@@ -38,5 +41,13 @@ std::optional<std::string> FieldOf(const ActorRow& row, std::string_view name);
 std::optional<std::string> FieldOf(const LaunchRow& row, std::string_view name);
 std::optional<std::string> FieldOf(const GroupRow& row, std::string_view name);
 std::optional<std::string> FieldOf(const JobRow& row, std::string_view name);
+
+/// Whether the row has all these fields with these values.
+template <class Row>
+bool Passes(const Row& row, const std::vector<std::pair<std::string, std::string>>& filter) {
+  return std::all_of(filter.begin(), filter.end(), [&](const auto& each) {
+    return FieldOf(row, each.first) == each.second;
+  });
+}
 
 }  // namespace troupe::head

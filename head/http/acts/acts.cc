@@ -2,11 +2,11 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <csignal>
 #include <utility>
 
+#include "head/http/json_response.h"
 #include "runtime/async/os_random.h"
 
 namespace troupe::head {
@@ -34,14 +34,6 @@ HttpResponse FailureOf(const Status& status) {
     default:
       return ErrorResponse(503, MessageOf(status));
   }
-}
-
-HttpResponse Document(unsigned status, const json::object& document) {
-  HttpResponse response;
-  response.status = status;
-  response.type = kJsonType;
-  response.body = ValidUtf8(json::serialize(document)) + "\n";
-  return response;
 }
 
 /// The row with this id, or the only one whose id begins so.
@@ -115,7 +107,7 @@ Task<HttpResponse> HttpActs::Submit(const HttpRequest& request, HttpCaller calle
   const StatusOr<Submitted> submitted = co_await std::move(submitting);
   if (!submitted.ok()) co_return FailureOf(submitted.status());
   const json::object document{{"id", id}, {"launch", submitted->launch.Hex()}};
-  co_return Document(submitted->fresh ? 201 : 200, document);
+  co_return JsonResponse(document, submitted->fresh ? 201 : 200);
 }
 
 Task<StatusOr<HttpActs::Submitted>> HttpActs::SubmitJob(JobAsked job, HttpCaller caller) {
@@ -210,7 +202,7 @@ Task<HttpResponse> HttpActs::Stop(RouteMatch match, const HttpRequest& request,
   const bool over = update != nullptr && update->info.state == wire::LaunchState::kTerminal;
   json::object document{{"launch", launch.Hex()}, {"has_ended", over}};
   if (!job.empty()) document["id"] = job;
-  co_return Document(over ? 200 : 202, document);
+  co_return JsonResponse(document, over ? 200 : 202);
 }
 
 }  // namespace troupe::head
