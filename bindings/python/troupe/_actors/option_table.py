@@ -6,10 +6,12 @@ checkers see are made of the table.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from troupe import _checks, _job, _words
-from troupe._cluster import infeasible as _infeasible, resources as _resources
+from troupe._cluster import resources as _resources
+from troupe._cluster.options.placed import INFEASIBLE, PRIORITY
 from troupe._typed.option import FOR_RAY, Option, table_of
 
 if TYPE_CHECKING:
@@ -140,24 +142,15 @@ class PlacedOptions(TypedDict, total=False):
     ]
     priority: Annotated[
         int | None,
-        Option(
-            None,
-            "Of what waits the highest is first. "
-            "Whether it also ends what runs is the cluster's policy.",
-            lambda name, value: _resources.check_priority(value or 0),
+        replace(
+            PRIORITY,
+            default=None,
+            check=lambda name, value: _resources.check_priority(value or 0),
             wire="priority",
             sent=lambda value: value or 0,
         ),
     ]
-    infeasible: Annotated[
-        Literal["refuse", "wait"] | None,
-        Option(
-            None,
-            '"wait": what no node can hold waits for one that joins. "refuse": it is an error. '
-            "None: as the cluster says.",
-            lambda name, value: _infeasible.check(value),
-        ),
-    ]
+    infeasible: Annotated[Literal["refuse", "wait"] | None, INFEASIBLE]
     preimport: Annotated[
         Iterable[str] | None,
         Option(

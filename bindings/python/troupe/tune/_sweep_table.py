@@ -6,10 +6,12 @@ and say, the checks, and what type checkers see are made of the table.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from troupe import _checks, _strategies
-from troupe._cluster import infeasible as _infeasible, resources as _resources, selectors
+from troupe._cluster import resources as _resources, selectors
+from troupe._cluster.options.placed import INFEASIBLE, PRIORITY
 from troupe._code import runtime_env as _runtime_env
 from troupe._typed.option import Option, table_of
 from troupe.train._config import is_count
@@ -173,16 +175,7 @@ class SweepOptions(TypedDict, total=False):
             told="runtime_env",
         ),
     ]
-    priority: Annotated[
-        int,
-        Option(
-            0,
-            "Of what waits the highest is first. "
-            "Whether it also ends what runs is the cluster's policy.",
-            lambda name, value: _resources.check_priority(value),
-            told="priority",
-        ),
-    ]
+    priority: Annotated[int, replace(PRIORITY, told="priority")]
     label_selector: Annotated[
         Mapping[str, str] | None,
         Option(
@@ -192,16 +185,7 @@ class SweepOptions(TypedDict, total=False):
             told="label_selector",
         ),
     ]
-    infeasible: Annotated[
-        Literal["refuse", "wait"] | None,
-        Option(
-            None,
-            '"wait": what no node can hold waits for one that joins. "refuse": it is an error. '
-            "None: as the cluster says.",
-            lambda name, value: _infeasible.check(value),
-            told="infeasible",
-        ),
-    ]
+    infeasible: Annotated[Literal["refuse", "wait"] | None, replace(INFEASIBLE, told="infeasible")]
     preimport: Annotated[
         Sequence[str],
         Option(

@@ -1,1 +1,1 @@
-"""The tables of the options of nodes and of heads."""
+"""The tables of the options of nodes and of heads, and entries that other tables share."""

@@ -6,10 +6,12 @@ what type checkers see are made of the table.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypedDict
 
 from troupe import _checks, _strategies
-from troupe._cluster import infeasible as _infeasible, resources
+from troupe._cluster import resources
+from troupe._cluster.options.placed import INFEASIBLE, PRIORITY
 from troupe._code import runtime_env as _runtime_env
 from troupe._typed.option import Option, table_of
 
@@ -221,17 +223,7 @@ class SharedOptions(TypedDict, total=False):
             flag="STRATEGY",
         ),
     ]
-    priority: Annotated[
-        int,
-        Option(
-            0,
-            "Of what waits the highest is first. "
-            "Whether it also ends what runs is the cluster's policy.",
-            lambda name, value: resources.check_priority(value),
-            wire="priority",
-            flag="N",
-        ),
-    ]
+    priority: Annotated[int, replace(PRIORITY, wire="priority", flag="N")]
     label_selector: Annotated[
         Mapping[str, str] | None,
         Option(None, "Labels that the nodes have (docs/placement.md)."),
@@ -271,15 +263,7 @@ class SharedOptions(TypedDict, total=False):
         bool,
         Option(False, "No status lines, which go to stderr; nor with TROUPE_QUIET=1.", _truth),
     ]
-    infeasible: Annotated[
-        Literal["refuse", "wait"] | None,
-        Option(
-            None,
-            '"wait": what no node can hold waits for one that joins. "refuse": it is an error. '
-            "None: as the cluster says.",
-            lambda name, value: _infeasible.check(value),
-        ),
-    ]
+    infeasible: Annotated[Literal["refuse", "wait"] | None, INFEASIBLE]
     preimport: Annotated[
         Iterable[str],
         Option(
