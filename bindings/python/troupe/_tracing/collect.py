@@ -20,12 +20,17 @@ CLOCK_S = 10.0
 
 
 class Wanted(NamedTuple):
-    """What is asked for: spans of a launch, an actor or, with neither, all processes that ended
+    """Spans to ask for: those of a launch, an actor or, with neither, all processes that ended
     within the last `seconds`."""
 
     launch: str = ""
     actor: str = ""
     seconds: float = 60.0
+
+    def request(self, **fields: int) -> dict[str, int | str]:
+        """Return the fields of ReadTimeline that name the processes, with these."""
+        named = {"launch": self.launch, "actor": self.actor}
+        return {**fields, **{kind: each for kind, each in named.items() if each}}
 
 
 def collect(session: Any, wanted: Wanted) -> tuple[list[Part], dict[str, str]]:
@@ -36,9 +41,7 @@ def collect(session: Any, wanted: Wanted) -> tuple[list[Part], dict[str, str]]:
     """
     infos = [each for each in workers.node_infos(session) if each["state"] == "alive"]
     since_ms = max(1, int(wanted.seconds * 1000))
-    fields: dict[str, int | str] = {"since_ms": since_ms}
-    fields |= {"launch": wanted.launch} if wanted.launch else {}
-    fields |= {"actor": wanted.actor} if wanted.actor else {}
+    fields = wanted.request(since_ms=since_ms)
     wall_ns = time.time_ns() - record.now_ns()
 
     def ask(info: dict[str, Any]) -> tuple[Part | None, str]:
@@ -63,13 +66,7 @@ def sample_calls(session: Any, wanted: Wanted, every: int) -> None:
 
     Raises TroupeError where a node cannot be asked.
     """
-    fields: dict[str, int | str] = {
-        "since_ms": 1,
-        "calls_every": every,
-        "calls_for_ms": int(wanted.seconds * 1000),
-    }
-    fields |= {"launch": wanted.launch} if wanted.launch else {}
-    fields |= {"actor": wanted.actor} if wanted.actor else {}
+    fields = wanted.request(since_ms=1, calls_every=every, calls_for_ms=int(wanted.seconds * 1000))
     for info in workers.node_infos(session):
         if info["state"] == "alive":
             link = workers.link(session, info["node"])

@@ -47,7 +47,7 @@ class Span(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """What a process recorded. `ended_ns` 0: it runs, or ended without its worker."""
+    """A process's record of what it did. `ended_ns` 0: it runs, or ended without its worker."""
 
     label: dict[str, Any]
     pid: int
@@ -191,19 +191,20 @@ def main() -> None:
     """Reads what is asked for and writes it."""
     options = _options()
     now_ns = record.now_ns()
+    since_ns = now_ns - options.since_ms * 1_000_000
+    until_ns = now_ns + options.calls_for_ms * 1_000_000
     found = []
     paths = files(options.folders)
     most = max(options.bytes_max // BYTES_EACH // max(len(paths), 1), SPANS_EACH_MIN)
     for path in paths:
         with contextlib.suppress(OSError):  # its process's worker has just removed it
-            ring = read(path, now_ns - options.since_ms * 1_000_000)
+            ring = read(path, since_ns)
             if ring is None or not is_wanted(ring.label, options.launch, options.actor):
                 continue
-            if ring.ended_ns and ring.ended_ns < now_ns - options.since_ms * 1_000_000:
+            if ring.ended_ns and ring.ended_ns < since_ns:
                 continue
             found.append(_latest(ring, most))
             if options.calls_every:
-                until_ns = now_ns + options.calls_for_ms * 1_000_000
                 sample_calls(path, options.calls_every, until_ns)
     sys.stdout.buffer.write(pack(found, options.bytes_max))
 

@@ -14,14 +14,7 @@ _WAIT_S = 120.0
 
 
 @click.command()
-@click.argument("target", metavar="LAUNCH|ACTOR|PID")
-@click.option("--rank", type=click.IntRange(min=0), help="Only this rank.")
-@click.option(
-    "--pid",
-    "is_pid",
-    is_flag=True,
-    help="TARGET is a process of this host, whatever else it may be.",
-)
+@_targets.process_options
 @click.option(
     "--all-threads", is_flag=True, help="Every thread, not only the one that runs the function."
 )

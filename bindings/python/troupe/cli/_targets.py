@@ -16,6 +16,22 @@ from troupe.cli import _common
 NODES_AT_ONCE = 64
 
 
+def process_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command its TARGET, --rank and --pid."""
+    for option in (
+        click.option(
+            "--pid",
+            "is_pid",
+            is_flag=True,
+            help="TARGET is a process of this host, whatever else it may be.",
+        ),
+        click.option("--rank", type=click.IntRange(min=0), help="Only this rank."),
+        click.argument("target", metavar="LAUNCH|ACTOR|PID"),
+    ):
+        command = option(command)
+    return command
+
+
 def is_local(
     target: str, is_pid: bool, address: str | None, token_file: str | None, cluster: str | None
 ) -> bool:

@@ -22,14 +22,7 @@ _HOW_TO_OPEN = {
 
 
 @click.command()
-@click.argument("target", metavar="LAUNCH|ACTOR|PID")
-@click.option("--rank", type=click.IntRange(min=0), help="Only this rank.")
-@click.option(
-    "--pid",
-    "is_pid",
-    is_flag=True,
-    help="TARGET is a process of this host, whatever else it may be.",
-)
+@_targets.process_options
 @click.option(
     "--seconds",
     type=click.IntRange(1, 600),
