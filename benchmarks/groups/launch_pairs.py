@@ -132,8 +132,8 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def drive() -> None:
-    """One side: for each line of stdin, a kind, what it names, and the seconds that took on
-    stdout."""
+    """Do what each line of stdin names, a kind, and write the seconds that took to stdout: one side
+    of the pairs."""
     import troupe
 
     with tempfile.TemporaryDirectory() as code, troupe.init(num_cpus=8, log_to_driver=False):

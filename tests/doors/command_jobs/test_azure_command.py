@@ -39,7 +39,10 @@ from azure.ai.ml import MLClient, command
 client = MLClient(None, "s", "g", "w")
 job = client.jobs.create_or_update(command(command="exec sleep 1000", environment="e"))
 poller = client.jobs.begin_cancel(job.name)
-print(job.studio_url[:8], client.jobs.get(job.name).properties, poller.result(), poller.status(), poller.done(), client.jobs.get(job.name).status)
+print(
+    job.studio_url[:8], client.jobs.get(job.name).properties, poller.result(), poller.status(),
+    poller.done(), client.jobs.get(job.name).status,
+)
 """
 
 

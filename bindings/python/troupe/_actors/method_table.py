@@ -13,14 +13,17 @@ STREAMING = "streaming"
 DYNAMIC = "dynamic"
 RETURNS_MAX = 1 << 16
 _TRANSPORTS = {"auto": True, "gloo": True, "cuda_ipc": True, "object_store": False, "none": None}
-"""Whether tensors stay in the actor (docs/tensors.md).
+"""Transports by name, each with whether tensors stay in the actor (docs/tensors.md).
 
 Ray's names for its ways between processes mean "auto", which finds the way.
 """
 
 
 def keeps_tensors(name: str, transport: Any) -> bool | None:
-    """What `tensor_transport=` says; None: nothing. ValueError for what is no transport."""
+    """Return whether tensors stay in their actor by this `tensor_transport=`; None: it says nothing.
+
+    Raises ValueError for what is no transport.
+    """
     known = str(transport).lower()
     if known not in _TRANSPORTS:
         raise ValueError(

@@ -24,8 +24,8 @@ _VALUES = {Kind.TRANSFER: "bytes", Kind.COLLECTIVE: "sequence", Kind.TASK: "fail
 
 
 class Part(NamedTuple):
-    """What the processes of one node recorded. `shift_ns`: added to the node's time it is the wall
-    clock of who asked."""
+    """Rings of the processes of one node. `shift_ns`: added to the node's time it is the wall clock
+    of who asked."""
 
     node: str
     shift_ns: int

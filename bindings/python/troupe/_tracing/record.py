@@ -19,10 +19,10 @@ from typing import Any
 from troupe import _callbacks
 
 FOLDER_VARIABLE = "TROUPE_TRACE_DIR"
-"""Of a worker's process: where its ring goes, named by its process id
+"""Variable of a worker's process: where its ring goes, named by its process id
 (worker/core/environment.h)."""
 CALLS_VARIABLE = "TROUPE_TRACE_CALLS"
-"""One actor call in so many is recorded, at its caller and at its actor; unset: none."""
+"""Variable: one actor call in so many is recorded, at its caller and at its actor; unset: none."""
 PROGRAMS_KEPT = 32
 """Rings of programs of this user that have ended, on this host."""
 PROGRAM_KEPT_S = 3600.0
@@ -33,7 +33,7 @@ own_path = ""
 
 
 class Kind(enum.IntEnum):
-    """What a span is of: SpanKind of runtime/obs/trace.h."""
+    """Kind of a span: SpanKind of runtime/obs/trace.h."""
 
     PHASE = 1
     TASK = 2
