@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import collections
 import datetime
+import hashlib
 import json
 import os
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 
 import builds
 
 ROOT = builds.ROOT
+MODELS = ("head/model/*", "placement/model/*", "runtime/store/model/*", "scripts/spin_verdict.sh")
+# What a run is of, where that is only these files: its result holds for as long as they do.
+READS = {"models": MODELS}
 KEPT = ROOT / "tests" / "long"
 LINES_KEPT = 60
 PYTHON = ".venv/bin/python"
@@ -67,11 +72,27 @@ NAMES = {
         "the training in C++, built against torch, on two hosts, with one of its actors killed",
         f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/cpp",
     ),
+    "models": (
+        "the Spin models of the protocols, and each mutant of theirs",
+        "ctest --preset dev -L model -j 2 --output-on-failure",
+    ),
+    "clang": (
+        "the C++ tests, built by the other compiler",
+        ".ci/run --inside clang",
+    ),
     "failure": (
         "how launches end, each way 40 times, beside torchrun",
         f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200",
     ),
 }
+
+
+def digests(patterns: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of each file that one of these names, by its path from the root."""
+    paths = sorted(path for pattern in patterns for path in ROOT.glob(pattern))
+    return {
+        str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths
+    }
 
 
 def record(
@@ -94,6 +115,7 @@ def record(
         "minutes": round(seconds / 60, 1),
         "status": status,
         "passed": status == 0,
+        "reads": digests(READS.get(name, ())),
         "last_lines": last,
     }
 

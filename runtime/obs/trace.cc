@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <list>
 #include <vector>
 
 #include "runtime/base/unique_fd.h"
@@ -20,8 +21,8 @@ constexpr char kMagic[] = "troupetr";
 constexpr std::size_t kStepBytes = 16384;
 constexpr std::size_t kFileBytes = kTraceHeaderBytes + kTraceRecords * sizeof(TraceRecord);
 
-// Set before the header is, never destroyed.
-const std::string* file_path = nullptr;
+// The path of the ring's file; set before the header is.
+std::atomic<const std::string*> file_path{nullptr};
 // One thread at a time makes the file longer; a record that comes meanwhile is dropped.
 std::atomic<bool> growing{false};
 
@@ -46,7 +47,8 @@ bool WriteAll(int fd, const char* bytes, std::size_t size, std::size_t at) {
 /// Makes the file longer by zeros until its first `bytes` are backed. False: the disk is full.
 bool Grow(TraceHeader& ring, std::size_t bytes) {
   static constexpr char kZeros[kStepBytes] = {};
-  const UniqueFd file(::open(file_path->c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const char* const path = file_path.load(std::memory_order_acquire)->c_str();
+  const UniqueFd file(::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.valid()) return false;
   for (std::size_t at = ring.backed.load(); at < bytes; at = ring.backed.load()) {
     const std::size_t step = std::min(kStepBytes, kFileBytes - at);
@@ -105,7 +107,9 @@ Status OpenTrace(const std::string& path, std::string_view label, std::uint32_t 
   header->backed.store(kTraceHeaderBytes, std::memory_order_relaxed);
   // An earlier ring is left as it is: other threads may be writing to it. What they make it longer
   // by from now on is of the new one, and may cost that a record.
-  file_path = new std::string(path);
+  static auto* const paths = new std::list<std::string>;  // never destroyed: threads may read one
+  paths->push_back(path);
+  file_path.store(&paths->back(), std::memory_order_release);
   trace_detail::header.store(header, std::memory_order_release);
   return absl::OkStatus();
 }

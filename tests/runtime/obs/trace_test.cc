@@ -28,22 +28,22 @@ class TraceTest : public ::testing::Test {
     EXPECT_EQ(SampleCall(), 0);
     AddSpan(Span{});  // without a ring nothing happens
     char name[] = "/tmp/troupe-trace-XXXXXX";
-    folder_ = new std::string(mkdtemp(name));
-    EXPECT_FALSE(OpenTrace(*folder_ + "/no/ring", "{}", 0).ok());
+    folder_ = mkdtemp(name);
+    EXPECT_FALSE(OpenTrace(folder_ + "/no/ring", "{}", 0).ok());
     EXPECT_FALSE(Tracing());
-    EXPECT_TRUE(OpenTrace(*folder_ + "/earlier", "{}", 0).ok());
-    EXPECT_TRUE(OpenTrace(*folder_ + "/ring", "{\"kind\":\"test\"}", 0).ok());
-    EXPECT_FALSE(OpenTrace(*folder_ + "/ring", "{}", 0).ok());  // the file is there
+    EXPECT_TRUE(OpenTrace(folder_ + "/earlier", "{}", 0).ok());
+    EXPECT_TRUE(OpenTrace(folder_ + "/ring", "{\"kind\":\"test\"}", 0).ok());
+    EXPECT_FALSE(OpenTrace(folder_ + "/ring", "{}", 0).ok());  // the file is there
   }
-  static void TearDownTestSuite() { os::RemoveTree(*folder_); }
+  static void TearDownTestSuite() { os::RemoveTree(folder_); }
   static TraceHeader& Header() { return *trace_detail::header.load(); }
   static std::vector<char> File() {
-    std::ifstream file(*folder_ + "/ring", std::ios::binary);
+    std::ifstream file(folder_ + "/ring", std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  static std::string* folder_;
+  static std::string folder_;
 };
-std::string* TraceTest::folder_ = nullptr;
+std::string TraceTest::folder_;
 
 TEST_F(TraceTest, SpansOfSeveralThreadsAreAllThereOrCounted) {
   std::vector<std::thread> threads;
