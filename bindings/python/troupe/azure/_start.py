@@ -59,13 +59,14 @@ def start(
         kind, unknown = _instances.meant(
             {"compute": job.compute, "instance_type": job.resources.instance_type}
         )
-    reason = _vendor_place.without_gpus(session)
+    nodes = workers.node_infos(session)
+    reason = _vendor_place.without_gpus(session, nodes)
     if reason:
         kind = _on_cpus(kind, reason, job, quiet=quiet)
     with job.located("resources"):
-        plan = _plan.of(job, nodes_of(session), kind)
+        plan = _plan.of(job, nodes_of(session, nodes), kind)
     options = replace(
-        _options(job, plan, session, detach=detach, quiet=quiet),
+        _options(job, plan, session, detach=detach, quiet=quiet, is_without_gpus=bool(reason)),
         idempotency_key=_checks.check_idempotency_key(idempotency_key),
     )
     known = _submit.submitted_before(session, options)
@@ -144,11 +145,13 @@ def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -
     )
 
 
-def nodes_of(session: Any) -> Sequence[Mapping[str, float]]:
-    """What each node that is alive has."""
+def nodes_of(
+    session: Any, infos: list[dict[str, Any]] | None = None
+) -> Sequence[Mapping[str, float]]:
+    """What each node that is alive has; `infos`: `workers.node_infos(session)`, if known."""
     nodes = [
         resources.from_wire(node["resources"])
-        for node in workers.node_infos(session)
+        for node in (workers.node_infos(session) if infos is None else infos)
         if node["state"] == "alive"
     ]
     if session.embedded is not None:  # it offers more CPUs than there are
@@ -156,7 +159,15 @@ def nodes_of(session: Any) -> Sequence[Mapping[str, float]]:
     return nodes
 
 
-def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quiet: bool) -> Any:
+def _options(
+    job: Command,
+    plan: _plan.Plan,
+    session: Any,
+    *,
+    detach: bool,
+    quiet: bool,
+    is_without_gpus: bool,
+) -> Any:
     """Of the launch."""
     own = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
     if plan.kind != _plan.RAY:  # Ray says it to each of its own
@@ -175,7 +186,7 @@ def _options(job: Command, plan: _plan.Plan, session: Any, *, detach: bool, quie
             "infeasible": session.store.get("infeasible") or "refuse",
         },
     )  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
-    if _vendor_place.without_gpus(session):
+    if is_without_gpus:
         options = replace(
             options, runtime_env={"env_vars": {**own, **_vendor_place.variables_of_ranks()}}
         )

@@ -135,7 +135,8 @@ class JobOperations:
         job.creation_context = made_at(info["submitted_us"] / 1e6, info.get("user", ""))
         if own:
             self._own.add(handle, info)
-        job.services = {**job.services, **services_of(page.write(job))}
+        studio = page.write(job, is_new=idempotency_key is None)
+        job.services = {**job.services, **services_of(studio)}
         return job
 
     def _begin(self, job: Sweep | PipelineJob) -> None:

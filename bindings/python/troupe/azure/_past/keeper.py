@@ -24,6 +24,7 @@ from troupe.launch import _errors
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
 _STORE = "azure.keeper"
+_PRUNED_EVERY = 16  # ends of jobs of one program: to read all records at each end is slow
 
 
 def of_session(session: Any, door: str) -> Keeper:
@@ -72,7 +73,8 @@ class Keeper:
             self._ended.add(info["launch"])
             try:
                 self._write_end(info)
-                records.prune()
+                if len(self._ended) % _PRUNED_EVERY == 1:
+                    records.prune()
             except (exceptions.TroupeError, OSError) as error:
                 self._warn(error)
 

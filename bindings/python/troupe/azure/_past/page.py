@@ -31,11 +31,12 @@ _STYLE = (
 )
 
 
-def write(job: Any) -> str | None:
+def write(job: Any, *, is_new: bool = False) -> str | None:
     """Write the page of a job as it is now, set `studio_url` of the job, and return that.
 
     Args:
         job: a `Command` that was submitted, or a `Job`. One without an id stays as it is.
+        is_new: it was submitted just now, and has no files yet.
 
     Returns:
         The address, `file://...`; None where no page can be written.
@@ -50,7 +51,7 @@ def write(job: Any) -> str | None:
             folders.replacement(path) as fresh,
             open(fresh, "w", encoding="utf-8", opener=folders.open_private) as file,
         ):
-            file.write(text_of(job))
+            file.write(text_of(job, is_new=is_new))
         address = path.as_uri()
         if job.status in _TERMINAL:  # a submission does not look at all of them
             _prune()
@@ -66,8 +67,8 @@ def find_all(jobs: list[Any]) -> None:
             job.studio_url = there.get(job.id, job.studio_url)
 
 
-def text_of(job: Any) -> str:
-    """Return the page of a job as HTML."""
+def text_of(job: Any, *, is_new: bool = False) -> str:
+    """Return the page of a job as HTML; `is_new`: see `write`."""
     name, record = str(job.name), records.find(job.id)
     has_ended = job.status in _TERMINAL
     created = getattr(job.creation_context, "created_at", None)
@@ -80,9 +81,10 @@ def text_of(job: Any) -> str:
         "command": f"<pre>{_text(job.command)}</pre>" if job.command else "",
         "inputs": _values(job.inputs),
         "outputs": _outputs(name, job.outputs),
-        "printed": "<br>".join(_link(each) for each in records.printed(job.id)),
-        "directory on this host": "<br>".join(_link(each) for each in _directory(job.id)),
     }
+    if not is_new:
+        rows["printed"] = "<br>".join(_link(each) for each in records.printed(job.id))
+        rows["directory on this host"] = "<br>".join(_link(each) for each in _directory(job.id))
     table = "\n".join(f"<tr><th>{key}<td>{value}" for key, value in rows.items() if value)
     is_own = record is not None
     address = f" --address {record.address}" if record is not None and record.is_running else ""
