@@ -274,6 +274,9 @@ void OnTick(Turn& turn) {
       case TimerKind::kRetention:
         OnRetentionTimer(turn);
         break;
+      case TimerKind::kArchive:
+        OnArchiveTimer(turn);
+        break;
       case TimerKind::kEnding:
         OnEndingTimer(turn, LaunchId(id));
         break;

@@ -19,6 +19,8 @@ namespace {
 
 // In one transaction of the archive.
 constexpr std::size_t kMoveBatch = 64;
+// After records could not be written, at the earliest.
+constexpr std::uint64_t kWriteAgainUs = 1'000'000;
 
 // The launch that a request is about, of the requests that launches which are over are asked for
 // by.
@@ -82,6 +84,12 @@ void ArmRetention(Turn& turn) {
   turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, Id128{});
 }
 
+void ArmMove(Turn& turn, std::uint64_t left_us) {
+  if (turn.state.ended.move_armed) return;
+  turn.state.ended.move_armed = true;
+  turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kArchive, Id128{});
+}
+
 void Retire(Turn& turn, const Launch& launch) {
   wire::LaunchRetired retired;
   retired.launch = launch.id;
@@ -143,22 +151,35 @@ EndedRecord RecordOf(const Launch& launch) {
 void ArchiveEnded(Turn& turn) {
   ArmRetention(turn);
   if (!turn.options.archives || turn.state.read_only) return;
+  EndedLaunches& ended = turn.state.ended;
+  if (ended.moving() || ended.size() <= turn.options.ended_max) return;
   const std::size_t batch = std::min(kMoveBatch, turn.options.ended_max / 2 + 1);
   const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
-  if (lived_us < turn.options.ended_least_us) return;
-  for (const LaunchId& id : turn.state.ended.BeginMove(turn.options.ended_max, batch,
-                                                       lived_us - turn.options.ended_least_us)) {
-    turn.archive.push_back(RecordOf(*turn.FindLaunch(id)));
+  const std::uint64_t least_us = turn.options.ended_least_us;
+  if (lived_us >= least_us) {
+    for (const LaunchId& id :
+         ended.BeginMove(turn.options.ended_max, batch, lived_us - least_us)) {
+      turn.archive.push_back(RecordOf(*turn.FindLaunch(id)));
+    }
   }
+  if (!ended.moving()) ArmMove(turn, ended.OldestLivedUs() + least_us - lived_us);
 }
 
 void OnArchived(Turn& turn, const Archived& input) {
   turn.state.ended.EndMove();
-  if (!input.durable) return;  // tried again with the next end
+  if (!input.durable) {  // tried again with the next end, or later
+    ArmMove(turn, std::max(turn.options.ended_least_us, kWriteAgainUs));
+    return;
+  }
   for (const LaunchId& id : input.launches) {
     const Launch* launch = turn.FindLaunch(id);
     if (launch != nullptr && !launch->open()) Retire(turn, *launch);
   }
+  ArchiveEnded(turn);
+}
+
+void OnArchiveTimer(Turn& turn) {
+  turn.state.ended.move_armed = false;
   ArchiveEnded(turn);
 }
 

@@ -23,6 +23,8 @@ namespace troupe::head {
 void ArchiveEnded(Turn& turn);
 /// The shell has written records, or has not.
 void OnArchived(Turn& turn, const Archived& input);
+/// Launches that were too young to move, or whose records could not be written, are to move now.
+void OnArchiveTimer(Turn& turn);
 /// The retention of the oldest ended launch in memory is over, perhaps.
 void OnRetentionTimer(Turn& turn);
 

@@ -99,7 +99,10 @@ class EndedLaunches {
   /// They could not be written: they are to move later.
   void EndMove() { moving_.clear(); }
 
-  bool timer_armed = false;  // for the oldest
+  bool moving() const { return !moving_.empty(); }
+
+  bool timer_armed = false;  // for the oldest, whose retention ends
+  bool move_armed = false;   // for the oldest, which may move
 
  private:
   std::set<std::pair<std::uint64_t, LaunchId>> order_;

@@ -132,6 +132,23 @@ TEST_F(Archive, AR1_WhatHasJustEndedStaysForRepeatsOfItsSubmission) {
   EXPECT_GT(core_->state().launches.size(), 50u);
 }
 
+TEST_F(Archive, AR1_WhatHasJustEndedMovesLaterThoughNothingElseEnds) {
+  options_.ended_least_us = 60'000'000;
+  Boot();
+  node_ = Join(1, 4);
+  client_ = Open(wire::Role::kClient, Id128(9, 9), true);
+  EndSome(50);
+  EXPECT_TRUE(archived_.empty());
+  Advance(std::chrono::seconds(61));
+  ASSERT_FALSE(archived_.empty());
+  Written(false);
+  EXPECT_EQ(core_->state().launches.size(), 50u);
+  Advance(std::chrono::seconds(61));
+  ASSERT_FALSE(archived_.empty()) << "what could not be written is tried again";
+  while (!archived_.empty()) Written();
+  EXPECT_LE(core_->state().launches.size(), kEndedMax);
+}
+
 TEST_F(Archive, AR2_OneLeavesMemoryWhenItsRecordIsDurable) {
   const std::vector<LaunchId> launches = EndSome(kEndedMax + 1);
   ASSERT_FALSE(archived_.empty());
