@@ -18,7 +18,7 @@ else:
     RefStream = native.RefStream
 get = native.get
 wait = native.wait
-_CODES = {kind: code for code, kind in exceptions.BY_CODE.items()}
+_CODES: dict[type[BaseException], int] = {kind: code for code, kind in exceptions.BY_CODE.items()}
 
 
 def _to(address: dict[str, Any], control: Any) -> dict[str, Any]:

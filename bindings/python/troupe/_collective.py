@@ -179,7 +179,7 @@ def _bytes(value: bytes | str) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-class MeetingStore(dist.Store):
+class MeetingStore(dist.Store):  # type: ignore[misc]
     """torch's store, of one round of a meeting."""
 
     def __init__(self, actor: Any, number: int, timeout: datetime.timedelta) -> None:

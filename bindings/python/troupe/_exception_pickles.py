@@ -156,11 +156,15 @@ def without(error: BaseException, goes: Callable[[Any], bool]) -> Any:
 
 
 def _says_how(kind: type) -> bool:
-    by_users = (
-        kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"]
-        or kind.__reduce_ex__ is not object.__reduce_ex__
+    by_users = kind.__reduce__ is not vars(_plain(kind, "__reduce__"))["__reduce__"] or _differs(
+        kind, object, "__reduce_ex__"
     )
     return by_users or kind in told or kind in copyreg.dispatch_table
+
+
+def _differs(kind: type, base: type, name: str) -> bool:
+    """Return whether a class has another method of that name than its base."""
+    return getattr(kind, name) is not getattr(base, name)
 
 
 def _in_slots(error: BaseException) -> dict[str, Any]:
@@ -179,10 +183,7 @@ def _in_slots(error: BaseException) -> dict[str, Any]:
 def _has_code(kind: type) -> bool:
     """Whether the user's code runs when one is made, or changed."""
     plain = _plain(kind)
-    return any(
-        getattr(kind, name) is not getattr(plain, name)
-        for name in ("__init__", "__new__", "__setattr__")
-    )
+    return any(_differs(kind, plain, name) for name in ("__init__", "__new__", "__setattr__"))
 
 
 def set_state(error: BaseException, state: dict[str, Any]) -> None:
@@ -210,8 +211,9 @@ def _of_class(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
         raise
     except BaseException:
         error = _new(cls, args)
+    plain: Any = _plain(cls)
     with contextlib.suppress(Exception):  # of other arguments than Python's own class takes
-        _plain(cls).__init__(error, *args)
+        plain.__init__(error, *args)
     found: BaseException = error
     return found
 

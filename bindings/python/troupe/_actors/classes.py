@@ -150,7 +150,9 @@ def create(
     check = parameters.check_of(cls.__name__, parameters.of_method(cls, "__init__"))
     if check is not None:
         check(len(args), tuple(kwargs))
-    elif (args or kwargs) and cls.__init__ is object.__init__ and cls.__new__ is object.__new__:
+    elif (args or kwargs) and all(
+        getattr(cls, each) is getattr(object, each) for each in ("__init__", "__new__")
+    ):
         raise TypeError(f"{cls.__name__}() takes no arguments: the class has no __init__")
     package = Package(cls, args, kwargs, traits, _actor_options.running_of(options))
     if environment is None:

@@ -64,7 +64,13 @@ class RetriedStream(ObjectRefGenerator):
             weakref.ref(self),
         )
         self._call.attempt = [answer]
-        _calls.when_done(answer, lambda: (stream := mine()) is not None and stream._over(attempt()))
+
+        def tell_stream() -> None:
+            stream = mine()
+            if stream is not None:
+                stream._over(attempt())
+
+        _calls.when_done(answer, tell_stream)
 
     def _over(self, attempt: Any) -> None:
         """An attempt has its answer: another one is made, or that is the call's. Once for each."""

@@ -208,12 +208,14 @@ class RetriedCalls(Caller):
             if error is not None and call.frozen.failed():
                 return self._answer(call, error)
             lost = (
-                isinstance(error, LOST)
+                error
+                if isinstance(error, LOST)
                 and not isinstance(error, exceptions.TaskError)
                 and not self._link.dead
+                else None
             )  # nor is the session over
-            if lost and call.may_go_again():
-                self._link.suspect(error)
+            if lost is not None and call.may_go_again():
+                self._link.suspect(lost)
                 return self._send(self._line.lost(call.number))
             if error is not None and retries(call.options, error) and call.may_go_again():
                 return self._send([call])

@@ -13,6 +13,7 @@ from troupe._bridge import native
 from troupe._typed import RefsOf, T
 
 if TYPE_CHECKING:
+    import asyncio
     from typing import Never
 
     from troupe._typed import ObjectRef
@@ -167,6 +168,12 @@ async def give(items: Any, sink: Any) -> None:
             items.close()
 
 
+def _finish_wait(room: asyncio.Future[None]) -> None:
+    """Set the future's result, unless whoever waited for it was cancelled."""
+    if not room.done():
+        room.set_result(None)
+
+
 async def _stopped(sink: Any) -> bool:
     """Waits for room; whether nobody wants more."""
     import asyncio
@@ -174,7 +181,7 @@ async def _stopped(sink: Any) -> bool:
     loop = asyncio.get_running_loop()
     room = loop.create_future()
     # The thread that hears of it may be another than this loop's: a concurrency group has its own.
-    sink.on_room(lambda: loop.call_soon_threadsafe(lambda: room.done() or room.set_result(None)))
+    sink.on_room(lambda: loop.call_soon_threadsafe(_finish_wait, room))
     await room
     return bool(sink.stopped)
 

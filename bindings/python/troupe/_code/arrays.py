@@ -6,7 +6,7 @@ from __future__ import annotations
 import copyreg
 import pickle
 import sys
-from typing import Any
+from typing import Any, Literal
 
 from troupe import _pickled
 from troupe._bridge import native
@@ -14,6 +14,7 @@ from troupe._code.tensors import LARGE_BYTES
 
 ALIGNED_FROM_BYTES = 1 << 10
 _ALIGNMENT = 64
+Order = Literal["C", "F"]
 
 
 def is_array(value: Any) -> bool:
@@ -76,7 +77,7 @@ def reduced_alone(array: Any, dispatch_table: Any, apart: bool) -> Any:
     return own if apart or array.nbytes < ALIGNED_FROM_BYTES else (_pickled.array, own[1])
 
 
-def made(buffer: Any, dtype: Any, shape: tuple[Any, ...], order: str, cls: type | None) -> Any:
+def made(buffer: Any, dtype: Any, shape: tuple[Any, ...], order: Order, cls: type | None) -> Any:
     """Return the array over `buffer`, or over an aligned copy of it; read-only where the buffer
     is."""
     import numpy as np
@@ -126,7 +127,7 @@ def _pickles_as_numpy(cls: type, ndarray: type) -> bool:
 
 @_pickled.maker("array")
 def _array(
-    buffer: Any, dtype: Any, shape: tuple[Any, ...], order: str = "C", cls: type | None = None
+    buffer: Any, dtype: Any, shape: tuple[Any, ...], order: Order = "C", cls: type | None = None
 ) -> Any:
     """A NumPy array over a buffer, whose memory starts on 64 bytes."""
     return made(buffer, dtype, shape, order, cls)

@@ -38,7 +38,7 @@ def _inside_an_actor_class(thing: Any) -> bool:
     return found is not None and hasattr(type(found), "_shows_its_class")
 
 
-class Pickler(cloudpickle.Pickler):
+class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """What Troupe pickles functions and classes with; takes what cloudpickle.Pickler does."""
 
     dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)

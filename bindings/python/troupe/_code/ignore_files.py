@@ -63,9 +63,9 @@ class Rules:
         What is above it is not.
         """
         by_name = name in self._names[is_folder] or name.endswith(self._ends[is_folder])
-        if self._rest is None or (by_name and self._all is None):
-            return by_name
         specs = self._all if by_name else self._rest
+        if self._rest is None or specs is None:
+            return by_name
         return bool(specs[is_folder].match_file(path))
 
     def brought_back_below(self, folder: str) -> list[str]:

@@ -27,9 +27,9 @@ def refuse() -> None:
     """Raise Python's own RuntimeError in a child that is importing the script: what is to be
     started there would be started without end."""
     if is_running():
-        import multiprocessing.spawn
+        from multiprocessing import spawn
 
-        multiprocessing.spawn._check_not_importing_main()
+        spawn._check_not_importing_main()  # type: ignore[attr-defined]
 
 
 def watch() -> None:

@@ -115,9 +115,9 @@ def enter(script: Mapping[str, Any], arguments: list[str] | None) -> None:
     for name in NAMES:
         sys.modules[name] = main
     if "directory" in script:
-        import multiprocessing.process
+        from multiprocessing import process
 
-        multiprocessing.process.ORIGINAL_DIR = script["directory"]
+        process.ORIGINAL_DIR = script["directory"]  # type: ignore[attr-defined]
 
 
 _kept: list[Any] = []

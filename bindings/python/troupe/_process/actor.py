@@ -58,7 +58,8 @@ def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> No
 def _repr_of(instance: Any) -> str:
     """How an instance of a class with a `__repr__` of its own is shown, in one line; "" of others,
     and where that raises."""
-    if type(instance).__repr__ is object.__repr__:
+    cls: Any = type(instance)
+    if cls.__repr__ is object.__repr__:
         return ""
     try:
         text = str(repr(instance))
@@ -191,7 +192,7 @@ def _end(channel: ProcessChannel, living: list[Any], loop: Any) -> NoReturn:
         _leave.leave(0)
 
 
-def _made(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], loop: Any) -> Any:
+def _made(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], loop: Any) -> Any:
     """An instance; an `async def __init__` runs on the loop, to its end."""
     if not inspect.iscoroutinefunction(cls.__init__):
         return cls(*args, **kwargs)

@@ -54,7 +54,9 @@ def prepare(worker: int) -> None:
     """
     os_calls.let_read(worker)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+        stream.reconfigure(  # type: ignore[union-attr]  # both are Python's own here
+            line_buffering=True, errors="backslashreplace"
+        )
     faulthandler.enable()
     _seed()
 

@@ -59,7 +59,7 @@ def let_go_of_all(held: list[Any]) -> None:
 def run() -> None:
     """Blocks until all is done; whatever is raised by what is run is printed, as Python does."""
     with _printed("the threads' end"):
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]
     with _printed("exit handlers"):
         atexit._run_exitfuncs()
     files: list[Any] = []
@@ -225,11 +225,10 @@ def _ends_a_file(thing: Any) -> bool:
 def waits_for() -> str:
     """What this process still waits for, for whoever reads why it was ended."""
     main = threading.main_thread()
-    threads = [
-        each.name
-        for each in list(threading._active.values())
-        if not each.daemon and each is not main
-    ]
+    running: list[threading.Thread] = list(
+        threading._active.values()  # type: ignore[attr-defined]  # enumerate() takes a lock
+    )
+    threads = [each.name for each in running if not each.daemon and each is not main]
     children: list[str] = []
     for task in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/children") as file:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -144,7 +145,7 @@ def _look(
             )
         if not watched[name].over:
             watched[name].look_safely(
-                group, lambda store=store: stores.beside(store), time.monotonic()
+                group, functools.partial(stores.beside, store), time.monotonic()
             )
 
 
@@ -293,7 +294,7 @@ class Watched:
         if not self._waits():
             return
         answers = self._of_hang.answers(store, question)
-        named = []
+        named: list[dict[str, Any]] = []
         for rank in accused(answers, begun, self._hang_s / 2):
             of = answers[rank]
             named.append(

@@ -188,14 +188,14 @@ def _started_here() -> None:
     in."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
-        process.ORIGINAL_DIR = os.getcwd()
+        process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]
 
 
 def _module(name: str) -> tuple[Any, str, Any, Any]:
     import runpy  # whose functions these are that `python -m` itself asks
 
     found = (
-        runpy._get_main_module_details(ImportError)
+        runpy._get_main_module_details(ImportError)  # type: ignore[attr-defined]
         if name == "__main__"
         else runpy._get_module_details(name, ImportError)  # type: ignore[attr-defined]
     )

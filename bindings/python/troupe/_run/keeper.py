@@ -24,10 +24,9 @@ def _kernel() -> types.ModuleType:
     here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_process")
     sys.path.insert(0, here)
     try:
-        import os_calls
+        return __import__("os_calls")
     finally:
         sys.path.remove(here)
-    return os_calls
 
 
 def _start(command: list[str], lifeline: int) -> int:

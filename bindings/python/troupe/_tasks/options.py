@@ -74,7 +74,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
         # what a task leaves on a GPU, and a context of CUDA that it broke, go with its process
         calls = 1 if options.get("num_gpus") else 0
     return TaskOptions(
-        name=options.get("name") or getattr(function, "__qualname__", "task"),
+        name=str(options.get("name") or getattr(function, "__qualname__", "task")),
         returns=MethodOptions().with_given(given),
         max_retries=RETRIES if retries is None else retries,
         retry_exceptions=held.get("retry_exceptions", False),

@@ -198,6 +198,9 @@ def _change(known: Known, tracking: Any) -> None:
         if name == "mlflow" or name.startswith("mlflow.")
     ]
     for old, new in ((set_uri, set_tracking_uri), (start, start_run)):
+        if old is None:
+            continue
+        name = old.__name__
         for module in modules:
-            if old is not None and vars(module).get(old.__name__) is old:
-                setattr(module, old.__name__, new)
+            if vars(module).get(name) is old:
+                setattr(module, name, new)

@@ -164,13 +164,16 @@ def _play(options: RunOptions, derived: Derived | None) -> int:
 
     where = options.place
     port = where.port or (derived.port if derived is not None else 0)
-    leads = where.rank == 0 or (where.rank is None and lead.may_lead(where.host, port))
-    if not leads:
+    if (
+        derived is not None  # of a run of one node nobody else leads
+        and where.rank != 0
+        and (where.rank or not lead.may_lead(where.host, port))
+    ):
         return follow.follow(options, derived)
     try:
         return lead.lead(options, derived)
     except lead.PortTaken as taken:
-        if where.rank is None:  # another one of this host was faster
+        if where.rank is None and derived is not None:  # another one of this host was faster
             return follow.follow(options, derived)
         raise exceptions.TroupeError(
             f"node 0 cannot lead: {taken}\n  another run with this secret and id may be there, or "

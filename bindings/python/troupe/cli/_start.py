@@ -11,6 +11,7 @@ import os
 import platform
 import select
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,9 +123,8 @@ def start(
     else:
         started, shown = _join(address or "", token_file, listen, node, node_name, block=block)
 
-    told = (
-        click.get_current_context().obj
-    )  # by a command that stands on this one: what to tell instead
+    # by a command that stands on this one: what to tell instead
+    told: Callable[[dict[str, Any]], None] | None = click.get_current_context().obj
 
     def announce() -> None:
         if told is not None:
@@ -218,7 +218,7 @@ def _token_from_stdin() -> str:
     """The token in a descriptor of memory, so that it never lies in a file or in argv."""
     descriptor = os.memfd_create("token", 0)
     os.fchmod(descriptor, 0o600)
-    os.write(descriptor, click.get_binary_stream("stdin").read())
+    os.write(descriptor, sys.stdin.buffer.read())
     os.lseek(descriptor, 0, os.SEEK_SET)
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 

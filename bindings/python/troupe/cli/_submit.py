@@ -59,6 +59,12 @@ _OWN: dict[str, Any] = {
 _WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
 
 
+class _TorchrunUsage(click.UsageError):
+    """A usage error that ends `troupe torchrun` with torchrun's code."""
+
+    exit_code = 1
+
+
 @click.command(cls=_options.ProgramCommand, context_settings=_RUNS_ANY)
 @_options.of_troupe
 @_options.of_torchrun
@@ -69,7 +75,7 @@ _WITHOUT_GPUS = "--no-gpus: ranks without a GPU"
     metavar="SCRIPT [ARGS]... | -m MODULE [ARGS]... | -- COMMAND [ARGS]...",
 )
 @click.pass_context
-def submit(ctx: click.Context, line: tuple[str, ...], **given: Any) -> int:
+def submit(ctx: click.Context, /, line: tuple[str, ...], **given: Any) -> int:
     """Run a script, a module or a command on N ranks, wait for it, and end with its code.
 
     All that torchrun takes is taken, and PET_* for it; what stands after the program is the
@@ -160,9 +166,9 @@ def _run(line: tuple[str, ...], given: dict[str, Any], *, command: bool) -> int:
         _say_what_is_unused(given)
         return _follow(launch, _options_of(ranks, gpus, given), session, given)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ModuleNotFoundError) as error:
-        wrong = click.UsageError(str(error))
-        wrong.exit_code = 1 if given["door"] == "torchrun" else wrong.exit_code
-        raise wrong from None
+        raise (_TorchrunUsage if given["door"] == "torchrun" else click.UsageError)(
+            str(error)
+        ) from None
     except SyntaxError as error:
         click.echo("".join(traceback.format_exception_only(error)), nl=False, err=True)
         return 1

@@ -67,6 +67,7 @@ class DataIterator(Takes):
 
     def _own(self, epoch: int) -> Iterator[Block]:
         base, ops = _plan.chain(self._share.plan)
+        assert isinstance(base, _plan.Read)  # all other plans have a dealer
         pieces = [(piece, piece.rows or 0) for piece in _plan.in_order(base, epoch)]
         mine = _deal.shares(pieces, self._share.count, equal=self._share.equal)[self._share.index]
         own = tuple(

@@ -169,7 +169,8 @@ def _news(
                         "wait_ms": _logs.LONG_POLL_MS,
                     }
                     _, chunk, data = link.read_log(fields, timeout=_logs.LONG_POLL_MS / 1000 + 30)
-                    offset, before = chunk["next"], []
+                    offset = chunk["next"]
+                    before: list[str] = []
                     if chunk["dropped_bytes"]:
                         before, data = rows.after_gap(chunk["dropped_bytes"], data)
                     finished = before + rows.feed(data, ended=chunk["ended"])

@@ -19,7 +19,8 @@ class OverRay:
     there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
+        wrapper: Any = self  # which nobody calls
+        functools.update_wrapper(wrapper, function)
         self.__func__ = getattr(
             function, "__func__", function
         )  # what it captures is looked for there

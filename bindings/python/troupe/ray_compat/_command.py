@@ -72,7 +72,7 @@ def ray() -> None:
     """Ray's command, of Troupe. All that is not here: the command `troupe`."""
 
 
-def _taken_and_ignored(command: click.Command) -> click.Command:
+def _taken_and_ignored(command: Callable[..., None]) -> Callable[..., None]:
     for name in _FLAGS:
         command = click.option(name, is_flag=True, hidden=True, expose_value=False)(command)
     for name in _VALUES:

@@ -53,10 +53,10 @@ class DeepspeedTorchDistributor(TorchDistributor):
             numGpus * nnodes, localMode, useGpu, _ssl_conf="deepspeed.spark.distributor.ignoreSsl"
         )
 
-    def _training(
+    def _build_training(
         self, train_object: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _training.Training:
-        what = super()._training(train_object, args, kwargs)
+        what = super()._build_training(train_object, args, kwargs)
         files = self._files()
         if isinstance(what, _training.Script):
             nodes = 1 if self.local_mode else self._nodes

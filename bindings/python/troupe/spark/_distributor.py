@@ -50,14 +50,11 @@ class TorchDistributor:
         self.ssl_conf = _ssl_conf
         self.logger = logging.getLogger(type(self).__name__)
         with _refusals():
-            session, found = (
-                _vendor_place.find_session(remote=not local_mode)
-                if use_gpu or not local_mode
-                else (None, "")
-            )
-            _vendor_place.tell(found)
-            if use_gpu and not _vendor_place.without_gpus(session):
-                self._look_at_gpus(session)
+            if use_gpu or not local_mode:
+                session, found = _vendor_place.find_session(remote=not local_mode)
+                _vendor_place.tell(found)
+                if use_gpu and not _vendor_place.without_gpus(session):
+                    self._look_at_gpus(session)
 
     @property
     def num_tasks(self) -> int:
@@ -80,8 +77,7 @@ class TorchDistributor:
 
             TorchDistributor(num_processes=2, use_gpu=False).run("train.py", "--learning-rate=1e-3")
         """
-        is_script = isinstance(train_object, (str, os.PathLike))
-        if is_script and kwargs:
+        if isinstance(train_object, (str, os.PathLike)) and kwargs:
             raise ValueError(
                 f"{type(self).__name__}.run: running a file takes no keyword arguments, and "
                 f"{', '.join(kwargs)} was given\n"
@@ -89,14 +85,14 @@ class TorchDistributor:
                 f"'--{next(iter(kwargs))}=...')"
             )
         with _refusals():
-            training = self._training(train_object, args, kwargs)
+            training = self._build_training(train_object, args, kwargs)
             _submit.refuse_inside_a_rank()
             session, found = _vendor_place.find_session(remote=not self.local_mode)
             _vendor_place.tell(found)
             handle = training.start(self._options(session), session)
         return self._followed(handle, training)
 
-    def _training(
+    def _build_training(
         self, train_object: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _training.Training:
         """What the ranks are to run."""

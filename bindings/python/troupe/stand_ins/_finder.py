@@ -9,7 +9,12 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object  # importlib.abc is not loaded at each start of Python
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class StandInModule(types.ModuleType):
         )
 
 
-class Finder:
+class Finder(Loader):
     """Answers for what a package claims, so that an installed one is never found by halves."""
 
     def __init__(self, module_class: type[StandInModule]) -> None:
@@ -159,7 +164,7 @@ class Finder:
         """Nothing to run."""
 
 
-class FinderAbove:
+class FinderAbove(Loader):
     """Answers for the packages above what is claimed, after all others: where they are installed,
     these are what is found.
 
@@ -179,7 +184,7 @@ class FinderAbove:
         if not package.above or name.partition(".")[0] != package.above[0]:
             return None
         if name in package.otherwise:
-            return ModuleSpec(name, self._finder, is_package=True)  # type: ignore[arg-type]
+            return ModuleSpec(name, self._finder, is_package=True)
         imported = _being_imported()
         if name in package.above and any(
             package.is_claimed(each) or each in package.otherwise for each in imported

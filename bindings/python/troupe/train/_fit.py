@@ -207,14 +207,11 @@ class Training:
             checkpoint=None if latest is None else Path(latest.path).name,
             max_failures=self._plan.run.failure_config.max_failures,  # type: ignore[union-attr]
         )
-        origin = (
-            failed[cause].cause
-            if isinstance(failed[cause], exceptions.TaskError)
-            else failed[cause]
-        )
+        error = failed[cause]
+        origin = error.cause if isinstance(error, exceptions.TaskError) else error
         return exceptions.with_type_of(
             WorkerGroupError,
-            origin if isinstance(origin, BaseException) else failed[cause],
+            origin if isinstance(origin, BaseException) else error,
             text,
             worker_failures=dict(sorted(failed.items())),
             rank=cause,

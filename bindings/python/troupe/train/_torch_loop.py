@@ -225,7 +225,7 @@ def _moved(value: Any, device: torch.device) -> Any:
         )
     if isinstance(value, Mapping):
         moved = {key: _moved(one, device) for key, one in value.items()}
-        return moved if type(value) is dict else type(value)(moved)
+        return moved if type(value) is dict else type(value)(moved)  # type: ignore[call-arg]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(_moved(one, device) for one in value))
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

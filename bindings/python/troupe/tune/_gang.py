@@ -123,6 +123,8 @@ def about_here() -> dict[str, Any]:
 def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[RankPlan]]:
     """The store at which the ranks meet, which this process serves, and what each rank is told, the
     first for this process."""
+    of_trial = loop.context
+    assert isinstance(of_trial, TuneContext)
     one_host = len({each["boot_id"] for each in about}) == 1
     address = "127.0.0.1" if one_host else about[0]["address"]
     store, port = None, 0
@@ -164,8 +166,8 @@ def _plans(about: list[dict[str, Any]], loop: _here.Loop) -> tuple[Any, list[Ran
             len(set(gpus)) == len(gpus) > 0
         ):  # all of a node see the same ones, as NCCL wants it, each rank's own at its LOCAL_RANK
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
-        context: TuneContext = dataclasses.replace(
-            loop.context,
+        context = dataclasses.replace(
+            of_trial,
             world_rank=rank,
             world_size=len(about),
             local_rank=local_rank,

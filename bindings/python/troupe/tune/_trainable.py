@@ -129,8 +129,8 @@ def says_resources(known: Given) -> bool:
     """Whether it is a class that says itself what a trial holds."""
     return (
         is_class(known)
-        and known.function.default_resource_request.__func__
-        is not Trainable.default_resource_request.__func__
+        and inspect.getattr_static(known.function, "default_resource_request")
+        is not vars(Trainable)["default_resource_request"]
     )
 
 

@@ -201,7 +201,7 @@ def _asked_for(
     if not bundles:
         raise ValueError("a placement group needs at least one bundle")
     amounts, addresses = zip(*map(_selectors.of_address, bundles), strict=True)
-    wire = []
+    wire: list[dict[str, Any]] = []
     for index, bundle in enumerate(amounts):
         for name, amount in bundle.items():
             resources.check_amount(f"bundle {index}: {name}", amount)

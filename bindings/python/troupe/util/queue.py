@@ -60,15 +60,16 @@ class _Keeper:
         `taking`: a ref of the getter's, whose value is whether it took what it was given. Where it
         did not, or its process ended before it said `took`, the item stays in the queue.
         """
-        taken = asyncio.ensure_future(_word_of(taking[0])) if taking else None
+        word = taking[0] if taking else None
+        taken = None if word is None else asyncio.ensure_future(_word_of(word))
         try:
             item = await self._next(timeout, taken)
         except BaseException:
             if taken is not None:
                 taken.cancel()
             raise
-        if taken is not None:
-            ticket = taking[0].hex()
+        if word is not None and taken is not None:
+            ticket = word.hex()
             self._given[ticket] = _Given(item, taken)
             taken.add_done_callback(lambda _: self._settle(ticket))
         return item

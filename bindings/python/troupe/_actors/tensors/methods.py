@@ -46,7 +46,7 @@ def _yielded(result: Iterator[Any], name: str) -> Iterator[Any]:
         yield carried(each, name)
 
 
-async def _yielded_later(result: AsyncGenerator[Any, None], name: str) -> AsyncIterator[Any]:
+async def _yielded_later(result: AsyncGenerator[Any, Any], name: str) -> AsyncIterator[Any]:
     async with contextlib.aclosing(result):
         async for each in result:
             yield carried(each, name)

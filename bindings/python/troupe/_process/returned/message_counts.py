@@ -8,6 +8,7 @@ Counting is part of every send and receive, which take as little as 15 us, so it
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
 from collections import Counter
@@ -62,12 +63,19 @@ def wrap(group: type, replace_method: Callable[[Any, str, Callable[[Any], Any]],
         replace_method(
             group,
             name,
-            lambda begin, find=find, peer_at=peer_at: native.counted_message(
-                begin, find, _note_other, _coalescing, peer_at
-            ),
+            functools.partial(_counted, find=find, peer_at=peer_at),
         )
     replace_method(group, "_start_coalescing", lambda start: _marked(start, _coalescing.add))
     replace_method(group, "_end_coalescing", lambda end: _marked(end, _coalescing.discard))
+
+
+def _counted(
+    begin: Callable[..., Any], *, find: Callable[..., Any], peer_at: int
+) -> Callable[..., Any]:
+    counted: Callable[..., Any] = native.counted_message(
+        begin, find, _note_other, _coalescing, peer_at
+    )
+    return counted
 
 
 def _marked(step: Any, note: Callable[[str], None]) -> Any:

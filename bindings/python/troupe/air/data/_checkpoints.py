@@ -19,7 +19,7 @@ METADATA = ".metadata"
 _STAGING = "TROUPE_CHECKPOINT_STAGING"
 
 
-class UCVolumeWriter(FileSystemWriter):
+class UCVolumeWriter(FileSystemWriter):  # type: ignore[misc]
     """Writes a checkpoint to a directory that every node sees.
 
     For `dcp.save` and `dcp.async_save`.
@@ -42,6 +42,8 @@ class UCVolumeWriter(FileSystemWriter):
     Example:
         dcp.save(state, storage_writer=UCVolumeWriter("/Volumes/main/models/run/step_100"))
     """
+
+    path: str | os.PathLike[str]
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ def _bring(file: Path, target: Path) -> None:
             os.fsync(written.fileno())
 
 
-class UCVolumeReader(FileSystemReader):
+class UCVolumeReader(FileSystemReader):  # type: ignore[misc]
     """Reads a checkpoint that `UCVolumeWriter`, or torch's FileSystemWriter, wrote.
 
     For `dcp.load`.

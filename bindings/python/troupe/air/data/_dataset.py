@@ -19,7 +19,7 @@ from troupe.air.data import _shares
 CACHE = "TROUPE_VOLUME_CACHE"
 
 
-class UCVolumeDataset(torch.utils.data.IterableDataset):
+class UCVolumeDataset(torch.utils.data.IterableDataset):  # type: ignore[misc]
     """The files below a directory, as paths of local copies, shared among the ranks and their
     loader's workers.
 

@@ -23,7 +23,7 @@ class Checkpointable(Protocol):
         """Go on from that state."""
 
 
-class DataLoader(torch.utils.data.DataLoader):
+class DataLoader(torch.utils.data.DataLoader):  # type: ignore[misc]
     """torch's DataLoader with 6 workers that stay between epochs and fetch 4 batches ahead, and
     with `state_dict()`.
 

@@ -10,6 +10,7 @@ where rows begin.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import json
 import re
@@ -310,9 +311,8 @@ def pieces_of(
             [(0, None)] if whole or not size else list(ranges(size, target))
         )
         if len(parts) > 1 and by_rows:
-            starts = [
-                at for at in apart(path, lambda path=path: reader.cuts(path, target)) if at < size
-            ]
+            cuts = apart(path, functools.partial(reader.cuts, path, target))
+            starts = [at for at in cuts if at < size]
             parts = list(zip([0, *starts], [*starts, size], strict=True))
         pieces += [
             FilePiece(
@@ -329,9 +329,7 @@ def pieces_of(
     is_cut = any(each.stop is not None for each in pieces)
     if len(pieces) > 1 and (is_cut or not reader.options) and not found.pipes:
         for path, size in found.files:
-            schema = (
-                apart(path, lambda path=path, size=size: reader.types(path, size)) if size else None
-            )
+            schema = apart(path, functools.partial(reader.types, path, size)) if size else None
             if schema is not None:
                 return pieces, dataclasses.replace(reader, schema=schema, first=path)
     return pieces, reader

@@ -123,7 +123,7 @@ class Explorer:
         return values[min(max(place + generator.choice((-1, 1)), 0), len(values) - 1)]
 
     def _moved(self, config: dict[str, Any], key: Any, rule: Any, generator: random.Random) -> Any:
-        old = config.get(key)
+        old: Any = config.get(key)
         is_number = isinstance(old, (int, float)) and not isinstance(old, bool)
         if generator.random() < self._resample_probability or key not in config:
             new = rule.draw(generator) if isinstance(rule, Domain) else rule()

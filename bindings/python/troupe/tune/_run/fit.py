@@ -254,7 +254,9 @@ def _result(trial: Trial, path: Path, folder: SweepFolder) -> Result:
     def as_shown(metrics: Mapping[str, Any], done: bool) -> dict[str, Any]:
         return shown(metrics, trial=trial.id, config=trial.config, where=trial.where, done=done)
 
-    kept = [(Checkpoint(path / one.name), as_shown(one.metrics, False)) for one in trial.kept]
+    kept: list[tuple[Checkpoint, Mapping[str, Any]]] = [
+        (Checkpoint(path / one.name), as_shown(one.metrics, False)) for one in trial.kept
+    ]
     metrics = as_shown(trial.last.metrics, trial.end is not None) if trial.last is not None else {}
     return Result(
         metrics=metrics,

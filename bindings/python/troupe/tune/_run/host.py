@@ -49,7 +49,7 @@ class TrialHost(_here.Loop):
         self._sequence = self._checkpoints = 0
         self._at = 0.0
         self._told_to_stop = ""
-        self.context = TuneContext()
+        self.context: TuneContext = TuneContext()
 
     def __repr__(self) -> str:
         return self._name

@@ -69,7 +69,7 @@ def final(values: list[Any] | None, failed: bool) -> tuple[TrialState, list[floa
     return TrialState.COMPLETE, [float(value) for value in values]
 
 
-class SweepStorage(InMemoryStorage):
+class SweepStorage(InMemoryStorage):  # type: ignore[misc]
     """A sweep's trials.
 
     `changes`: gives the records of those that have changed since it was last asked; it is asked

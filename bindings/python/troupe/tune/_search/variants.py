@@ -108,8 +108,8 @@ def _expanded(
         return
     size = space_tree.size(config)
     for index in range(size):
-        at_point, below = space_tree.at_grid_point(config, index)
-        yield from _expanded(at_point, [*paths, *below], generator, left + size - 1 - index)
+        at_point, chosen = space_tree.at_grid_point(config, index)
+        yield from _expanded(at_point, [*paths, *chosen], generator, left + size - 1 - index)
 
 
 class VariantSearcher(Searcher):

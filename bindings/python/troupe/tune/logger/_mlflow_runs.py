@@ -8,6 +8,7 @@ A store that is away costs the sweep nothing: it is asked again after a pause th
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -156,15 +157,9 @@ class SweepRuns:
             return
         with contextlib.suppress(Exception):
             if self._best is not None:
-                best, key = (
-                    [RunTag("troupe.best_trial", self._best[1])],
-                    _values.key_of(str(self._sweep.metric)),
-                )
-                self._call(
-                    lambda: self._client().log_batch(
-                        self._run, [Metric(key, self._best[0], now_ms, 0)], [], best
-                    )
-                )
+                best = Metric(_values.key_of(str(self._sweep.metric)), self._best[0], now_ms, 0)
+                tag = RunTag("troupe.best_trial", self._best[1])
+                self._call(lambda: self._client().log_batch(self._run, [best], [], [tag]))
             if not self._wish.run:
                 self._to_end[self._run] = status, now_ms
             for run, (how, ended_ms) in list(self._to_end.items()):
@@ -335,7 +330,7 @@ class SweepRuns:
         trial = aside.trial
         run = self._runs.get(trial.trial_id)
         if run is None:
-            tags = {
+            first_tags = {
                 **self._tags,
                 "trial_name": trial.trial_name,
                 TRIAL: trial.trial_id,
@@ -344,7 +339,7 @@ class SweepRuns:
             }
             made = self._call(
                 lambda: self._client().create_run(
-                    self._experiment, tags=tags, run_name=trial.trial_name
+                    self._experiment, tags=first_tags, run_name=trial.trial_name
                 )
             )
             if made is None:
@@ -372,9 +367,12 @@ class SweepRuns:
                 parameters[len(batch[1]) :],
                 tags[len(batch[2]) :],
             )
-            self._call(lambda batch=batch: self._client().log_batch(run, *batch))
+            self._call(functools.partial(self._log_batch, run, batch))
         if aside.artifacts and os.path.isdir(aside.artifacts):
             self._call(lambda: self._client().log_artifacts(run, aside.artifacts), ARTIFACTS_S)
+
+    def _log_batch(self, run: str, batch: tuple[list[Any], list[Any], list[Any]]) -> None:
+        self._client().log_batch(run, *batch)
 
 
 def _now_ms() -> int:

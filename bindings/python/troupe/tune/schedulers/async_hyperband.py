@@ -146,26 +146,27 @@ class AsyncHyperBandScheduler(Scheduler):
         self._bracket_of[trial].resumed(trial)
 
     def choose(self, can_add: bool) -> Resume | Choice:
-        if self.needs_checkpoints:
-            best: tuple[float, str, str] | None = None
-            for bracket in self._brackets:
-                found = bracket.next()
-                if found is not None and (best is None or found[0] > best[0]):
-                    best = found
-            if best is not None:
-                return Resume(best[1], f"it is {best[2]} at {self._time_attr} {best[0]:g}")
+        best: tuple[float, str, str] | None = None
+        for bracket in self._promoting():
+            found = bracket.next()
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
+        if best is not None:
+            return Resume(best[1], f"it is {best[2]} at {self._time_attr} {best[0]:g}")
         return super().choose(can_add)
 
+    def _promoting(self) -> list[Promoting]:
+        """Return the brackets in which trials wait at a rung: none with type="stopping"."""
+        return [each for each in self._brackets if isinstance(each, Promoting)]
+
     def stalled(self) -> Sequence[Action]:
-        if not self.needs_checkpoints:
-            return ()
         return [
             Stop(
                 trial,
                 f"it is not among the best 1/{bracket.factor:g} of those at {self._time_attr} "
                 f"{milestone:g}, and nothing else comes",
             )
-            for bracket in self._brackets
+            for bracket in self._promoting()
             for trial, milestone in bracket.waiting()
         ]
 

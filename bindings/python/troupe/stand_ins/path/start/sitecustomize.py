@@ -37,7 +37,7 @@ class _AtFirstUse:
     """Installs what Troupe stands in for when one of its modules is first asked for."""
 
     @classmethod
-    def find_spec(cls, name, path=None, target=None):
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Any:
         """None, so that the finders that are then there answer."""
         if any(
             each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.")
@@ -62,7 +62,7 @@ class _ChangedAtImport:
     """
 
     @classmethod
-    def find_spec(cls, name, path=None, target=None):
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Any:
         """None for all other modules."""
         global _changer
         if name not in _changes:
