@@ -195,7 +195,10 @@ def test_which_variables_travel(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     session = SimpleNamespace(
         in_process=False,
-        store={"spread_asked": math.inf},
+        kept={runtime_env.SPREAD: runtime_env.Spread(asked_s=math.inf)},
+        same_host=True,
+        runtime_env=None,
+        infeasible=None,
         job="7f3a02bc",
         namespace="prod",
         embedded=None,

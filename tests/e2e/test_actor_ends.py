@@ -14,6 +14,7 @@ from conftest import Home, eventually, running, stand_still
 
 import troupe
 from troupe import exceptions
+from troupe._actors.link import LINKS
 from troupe._cluster import session
 
 
@@ -349,4 +350,4 @@ def test_nothing_is_kept_of_actors_that_are_dead(idle: Home) -> None:
     eventually(lambda: descriptors() <= before + 3, what="the end of the connections to them")
     with pytest.raises(exceptions.ActorDiedError, match="dead|killed"):
         troupe.get(handles[-1].pid.remote(), timeout=20)
-    assert not session.current().store["actor_links"]
+    assert not LINKS.known(session.current())

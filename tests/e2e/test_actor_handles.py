@@ -22,6 +22,7 @@ from handles import Watched, all_looked_at
 
 import troupe
 from troupe import exceptions
+from troupe._actors.link import LINKS
 from troupe._bridge import native
 from troupe._cluster import session
 from troupe.util.queue import Queue
@@ -105,7 +106,7 @@ def test_it_ends_with_its_handle(idle: Home) -> None:
     del same
     watched.ends()
     eventually(
-        lambda: link.dead and link.actor not in session.current().store["actor_links"],
+        lambda: link.dead and link.actor not in (LINKS.known(session.current()) or {}),
         what="the news of it",
     )
 

@@ -18,6 +18,7 @@ import troupe
 from troupe import exceptions
 from troupe._cluster import session
 from troupe._tasks import lease_policy
+from troupe._tasks.of_session import LEASES
 from troupe.util.placement_group import placement_group, remove_placement_group
 from troupe.util.scheduling_strategies import (
     NodeAffinitySchedulingStrategy,
@@ -333,7 +334,7 @@ def test_idle_processes_make_room_for_the_tasks_of_others(
     troupe.get(refs, timeout=WAIT_S)
     troupe.kill(other)
     monkeypatch.undo()
-    session.current().store["task_leases"].wake()  # the one that was kept
+    LEASES.known(session.current()).wake()  # the one that was kept
 
 
 def test_nothing_is_left_after_the_caller_is_killed(idle: Home, tmp_path: Path) -> None:
@@ -375,7 +376,7 @@ def test_nothing_is_kept_of_options_that_are_used_no_more(idle: Home) -> None:
     before = descriptors()
     assert len({one(number) for number in range(1, 13)}) == 12
     eventually(lambda: descriptors() <= before + 3, what="the end of the connections")
-    leases = session.current().store["task_leases"]
+    leases = LEASES.known(session.current())
 
     def pools() -> int:
         leases.wake()

@@ -34,6 +34,7 @@ ROOTS = (
     "_tracing.record",
     "_typed",
     "_typed.option",
+    "_typed.per_session",
     "_visible",
     "_waiting",
     "_wire",

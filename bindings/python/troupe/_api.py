@@ -43,7 +43,7 @@ class ClusterContext(Mapping[str, str]):
             "address": self.address,
             "gcs_address": self.address,
             "node_ip_address": node_ip_address(),
-            "cluster_id": self._session.store.get("cluster_id", ""),
+            "cluster_id": self._session.cluster_id,
             "namespace": self._session.namespace,
             "node_id": get_runtime_context().get_node_id(),
             "session_dir": _folder_of(self._session),
@@ -105,7 +105,7 @@ def _folder_of(session: _session.Session) -> str:
 
     if session.embedded is not None:
         return str(session.embedded.folder)
-    mine = session.store.get("cluster_id", "")
+    mine = session.cluster_id
     return next(
         (
             str(each.path)
@@ -225,9 +225,9 @@ def init(
         session = connect.connect_chosen(
             choice, token_file, namespace=name, return_timeout=connect.RETURN_TIMEOUT_S
         )
-    session.store["log_to_driver"] = log_to_driver
-    session.store["runtime_env"] = runtime_env
-    session.store["infeasible"] = infeasible
+    session.log_to_driver = log_to_driver
+    session.runtime_env = runtime_env
+    session.infeasible = infeasible
     connect.make_current(session)
     if not _registered:
         _registered = True

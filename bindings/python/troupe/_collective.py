@@ -20,6 +20,7 @@ import torch.distributed as dist
 import troupe
 from troupe import _pickled
 from troupe._cluster import session as _session
+from troupe._typed.per_session import PerSession
 
 NAMESPACE = "troupe.collective:"  # and the session's own, in front of the groups' names
 
@@ -143,6 +144,9 @@ class Meeting:
             await self._news.wait()
 
 
+_meetings: PerSession[dict[Any, Any]] = PerSession("meetings")
+
+
 def meeting(group: str) -> Any:
     """The group's meeting, made if there is none."""
     session = _session.current()
@@ -154,7 +158,7 @@ def meeting(group: str) -> Any:
     )
     # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there
     # after it has left.
-    session.store.setdefault("meetings", {}).setdefault(found, found)
+    _meetings.of(session, dict).setdefault(found, found)
     return found
 
 

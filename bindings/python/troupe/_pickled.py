@@ -66,7 +66,7 @@ MADE_IN = {
     "azure_job_trial": "azure._trials.trial",
     "dataset": "data._dataset",
     "DealingActor": "data._dealing",
-    "data_iterator": "data._iterator",
+    "data_iterator": "data._dataset",
     "of_data": "data._kinds",
     "MapWorker": "data._tasks",
     "error": "exceptions",

@@ -10,6 +10,7 @@ from troupe._cluster import session as _session, workers
 from troupe._context import ActorContext
 from troupe._gpu_ids import get_gpu_ids
 from troupe._identity import HexID, boot_id
+from troupe._typed.per_session import PerSession
 from troupe.launch import _context
 from troupe.util.annotations import RayDeprecationWarning
 
@@ -120,11 +121,7 @@ class RuntimeContext:
         from troupe._code import runtime_env as _runtime_env
 
         session = _session.current()
-        given = (
-            _runtime_env.inherited(session)
-            if session.in_process
-            else session.store.get("runtime_env") or {}
-        )
+        given = _runtime_env.inherited(session) if session.in_process else session.runtime_env or {}
         return {
             name: value
             for name, value in given.items()
@@ -161,8 +158,7 @@ class RuntimeContext:
 
     def get_session_name(self) -> str:
         """The cluster's id; "" inside a launch."""
-        found: str = _session.current().store.get("cluster_id", "")
-        return found
+        return _session.current().cluster_id
 
     def get_node_labels(self) -> dict[str, str]:
         """Labels of the node that get_node_id() tells."""
@@ -222,12 +218,16 @@ def _as_id(text: str | None) -> HexID | None:
     return None if text is None else HexID(text)
 
 
+_node_here: PerSession[dict[str, str]] = PerSession("node here")
+
+
 def _of_driver(field: str) -> str:
     """Of the node that shares this host with a driver; the head is asked until there is one."""
     session = _session.current_or_none()
     if session is None:
         return ""
-    if "node_here" not in session.store:
+    known = _node_here.known(session)
+    if known is None:
         here = boot_id()
         beside = [
             node
@@ -237,9 +237,9 @@ def _of_driver(field: str) -> str:
         if not beside:
             return ""
         first = min(beside, key=lambda node: node["name"])
-        session.store["node_here"] = {"node": first["node"], "node_name": first["name"]}
-    found: str = session.store["node_here"][field]
-    return found
+        known = {"node": first["node"], "node_name": first["name"]}
+        _node_here.set(session, known)
+    return known[field]
 
 
 def get_runtime_context() -> RuntimeContext:

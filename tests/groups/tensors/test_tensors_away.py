@@ -18,6 +18,7 @@ from conftest import eventually
 
 import troupe
 from troupe import exceptions
+from troupe._actors.tensors.fetch import CHANNELS
 from troupe._cluster import session
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -75,7 +76,7 @@ def test_a_connection_that_was_lost_is_made_anew(hosts: dict[str, str]) -> None:
     one = on(hosts["a"])
     ref = one.make.remote(LARGE)
     assert float(troupe.get(ref, timeout=LIMIT_S).sum()) == LARGE
-    for channel in session.current().store["tensor_channels"].values():
+    for channel in CHANNELS.known(session.current()).values():
         channel.close()
     assert float(troupe.get(ref, timeout=LIMIT_S).sum()) == LARGE
 

@@ -100,7 +100,7 @@ def _create(
     executable: str, class_name: str, args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> ActorHandle:
     session = _session.current()
-    if session.store.get("same_host", True) and not os.access(executable, os.X_OK):
+    if session.same_host and not os.access(executable, os.X_OK):
         problem = (
             "is no program that this user may execute"
             if os.path.exists(executable)

@@ -19,6 +19,7 @@ from troupe._actors import handle_counts, link_state
 from troupe._actors.deaths import death_of
 from troupe._actors.parameters import Check
 from troupe._cluster import session as _session
+from troupe._typed.per_session import PerSession
 from troupe._wire import FailureKind
 
 Bound = Callable[..., Any]
@@ -96,9 +97,9 @@ class ActorLink:
         whose arguments are to come.
         """
         with _session._lock:
-            links = session.store.get("actor_links")
+            links = LINKS.known(session)
             if links is None:
-                links = session.store["actor_links"] = {}
+                links = LINKS.of(session, dict)
                 session.on_close(lambda: _end_links(session))
             link = links.get(actor)
             if link is not None:
@@ -300,7 +301,7 @@ class ActorLink:
 
     def forget(self) -> None:
         """The session keeps nothing of it."""
-        links = self.session.store["actor_links"]
+        links = LINKS.of(self.session, dict)
         with _session._lock:
             if links.get(self.actor) is self:
                 del links[self.actor]
@@ -430,10 +431,13 @@ class ActorLink:
                 self._drop()
 
 
+LINKS: PerSession[dict[str, ActorLink]] = PerSession("actor links")
+
+
 def _end_links(session: _session.Session) -> None:
     """The session was shut down here: calls that wait and calls to come end at once, not after a
     grace."""
-    for link in list(session.store["actor_links"].values()):
+    for link in list(LINKS.of(session, dict).values()):
         link.fail(
             exceptions.ActorUnavailableError(
                 "troupe.shutdown() was called in this process, and the handle belongs to the "

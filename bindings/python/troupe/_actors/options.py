@@ -117,9 +117,7 @@ def spec_of(
         "resources": resources.to_wire(placed),
         "run_resources": resources.to_wire(held),
         "environment": environment,
-        "shown": bool(
-            session.store.get("log_to_driver", True)
-        ),  # counts where no actor is the maker
+        "shown": session.log_to_driver,  # counts where no actor is the maker
     }
     threads = int(held.get("CPU") or 0)  # whole CPUs
     if threads > 1 and environment:

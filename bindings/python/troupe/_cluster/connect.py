@@ -131,8 +131,8 @@ def _opened(control: Any, address: str, namespace: str, return_timeout: float) -
     )
     status = session.request("GetStatus", {})[1]
     here = boot_id()
-    session.store["cluster_id"] = status["cluster_id"]
-    session.store["same_host"] = all(node["boot_id"] == here for node in status["nodes"])
+    session.cluster_id = status["cluster_id"]
+    session.same_host = all(node["boot_id"] == here for node in status["nodes"])
     return session
 
 
@@ -298,7 +298,7 @@ def make_current(session: _session.Session) -> None:
 def record_here(session: _session.Session) -> None:
     """Have this program record spans from now on (`troupe timeline`), unless it does already."""
     if not session.in_process:
-        record.open_of_program(str(session.store.get("cluster_id", "")))
+        record.open_of_program(session.cluster_id)
 
 
 def sessions_here() -> list[_session.Session]:

@@ -68,10 +68,9 @@ class Outputs:
 
 def of(session: Any) -> Outputs:
     """The session's, made at first use, by the thread that reads its pushes."""
-    outputs = session.store.get("outputs")
-    if outputs is None:
-        outputs = session.store["outputs"] = Outputs(session)
-    found: Outputs = outputs
+    if session.outputs is None:
+        session.outputs = Outputs(session)
+    found: Outputs = session.outputs
     return found
 
 

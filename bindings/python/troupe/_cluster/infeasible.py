@@ -34,10 +34,7 @@ def waits(session: Any, asked: str | None = None) -> bool:
     """
     return (
         not session.launch
-        and (
-            asked or session.store.get("infeasible") or ("wait" if _job.follows_ray() else "refuse")
-        )
-        == "wait"
+        and (asked or session.infeasible or ("wait" if _job.follows_ray() else "refuse")) == "wait"
     )
 
 

@@ -15,12 +15,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from troupe import _callbacks, _job, exceptions
 from troupe._cluster.watched_state import Board
 from troupe._wire import FailureKind
+
+if TYPE_CHECKING:
+    from troupe._cluster.driver_logs import Outputs
 
 REQUEST_TIMEOUT_S = 30.0
 _REWATCH = {
@@ -66,7 +69,17 @@ class Session:
         self.closed_here = False  # closed from this side
         self._on_close: list[Any] = []
         self._on_end: list[Any] = []
-        self.store: dict[str, Any] = {}  # per-session caches of other modules, by their name
+        self.outputs: Outputs | None = (
+            None  # of the actors and tasks that it made, once one has any
+        )
+        self._on_return: list[Callable[[], None]] = []
+        self._before_end: Any = None  # of a process's channel
+        self.kept: dict[Any, Any] = {}  # by PerSession, of the modules that have them
+        self.cluster_id = ""
+        self.same_host = True  # all nodes were on this host when the session was opened
+        self.log_to_driver = True
+        self.runtime_env: Mapping[str, Any] | None = None  # of init()
+        self.infeasible: str | None = None  # of init(), or of the program that started this process
 
     @classmethod
     def over_client(
@@ -83,13 +96,11 @@ class Session:
         """A session over a process's control channel, whose own thread reads it; in the namespace
         of the program that made it.
 
-        What is given to `store["before_end"]` runs on that thread before the worker's word ends the
-        process, which then has 0.4 s.
         """
         session = cls(channel.control, namespace=_job.inherited_namespace(), in_process=True)
         session.launch, session.epoch, session.job = launch, epoch, _job.job_of(launch)
         channel.on_push(session.push)
-        session.store["before_end"] = channel.before_end
+        session._before_end = channel.before_end
         return session
 
     def request(
@@ -226,9 +237,8 @@ class Session:
         Answers may overtake pushes that wait behind them; those pushes end in the same state.
         """
         self.returns += 1
-        leases = self.store.get("task_leases")
-        if leases is not None:
-            leases.told.ask(None)
+        for action in self._on_return:
+            _callbacks.run("what was to run at the session's return to its head", action)
         for noun, identity in self.board.followed():
             _callbacks.run(
                 f"asking again for the state of {noun} {identity}",
@@ -298,6 +308,16 @@ class Session:
         self._on_end.append(action)
         if self.closed:
             action()
+
+    def on_return(self, action: Callable[[], None]) -> None:
+        """Runs `action()` whenever the session has come back to a head that may know nothing of
+        it."""
+        self._on_return.append(action)
+
+    def before_end(self, action: Callable[[Any], object]) -> None:
+        """Runs `action(...)` before the worker's word ends this process, which then has 0.4 s, on
+        the thread that reads its channel. Of `over_process` alone."""
+        self._before_end(action)
 
     def on_close(self, action: Any) -> None:
         """Runs `action()` first thing when the session is closed from this side."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe._cluster import selectors, workers
+from troupe._typed.per_session import PerSession
 
 LIBRARIES = ("torch", "numpy", "cloudpickle", "troupe")
 CUDA = "CUDA of torch"
@@ -117,10 +118,13 @@ def differences(
     return rows
 
 
+_versions: PerSession[dict[str, dict[str, str]]] = PerSession("versions of nodes")
+
+
 def of_nodes(session: Any, ids: set[str]) -> dict[str, dict[str, str]]:
     """What these nodes said of themselves when they were started, by id; those of a node are asked
     for once per session."""
-    known: dict[str, dict[str, str]] = session.store.setdefault("node_versions", {})
+    known = _versions.of(session, dict)
     if ids - set(known):
         for info in workers.node_infos(session):
             label = next(

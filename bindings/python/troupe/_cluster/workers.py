@@ -10,6 +10,7 @@ from typing import Any
 from troupe import exceptions
 from troupe._cluster import turns
 from troupe._identity import boot_id
+from troupe._typed.per_session import PerSession
 
 _lock = threading.Lock()
 READS_AT_ONCE = 128
@@ -69,15 +70,18 @@ def node_infos(session: Any) -> list[dict[str, Any]]:
     return found
 
 
+_links: PerSession[dict[str, Link]] = PerSession("links to workers")
+
+
 def link(session: Any, node: str) -> Link:
     """The session's link to a node's worker, made at first use.
 
     Raises ConnectionError naming the node when it is unknown, dead or unreachable.
     """
     with _lock:
-        links: dict[str, Link] | None = session.store.get("worker_links")
+        links = _links.known(session)
         if links is None:
-            links = session.store["worker_links"] = {}
+            links = _links.of(session, dict)
             session.on_close(lambda: close_all(session))
         known = links.get(node)
         if known is None:
@@ -88,14 +92,14 @@ def link(session: Any, node: str) -> Link:
 def forget(session: Any, node: str) -> None:
     """The link is of no use any more: the next one is made anew."""
     with _lock:
-        known = session.store.get("worker_links", {}).pop(node, None)
+        known = (_links.known(session) or {}).pop(node, None)
     if known is not None:
         known.close()
 
 
 def close_all(session: Any) -> None:
     """Ends every link of the session."""
-    for known in session.store.pop("worker_links", {}).values():
+    for known in (_links.take(session) or {}).values():
         known.close()
 
 

@@ -16,6 +16,7 @@ from troupe import _job, exceptions, stand_ins
 from troupe._cluster import variables
 from troupe._code import capture, runtime_env as _runtime_env, travelled
 from troupe._identity import PYTHON_VERSION
+from troupe._typed.per_session import PerSession
 
 _REMEMBERED_MAX = 1000
 _OF_REQUIREMENTS = "troupe._code.requirements"
@@ -125,9 +126,12 @@ def _names_as_of(folder: str, changed_ns: int) -> frozenset[str]:
     return frozenset(names)
 
 
+_asked: PerSession[dict[str, int]] = PerSession("environments asked for")
+
+
 def _count(session: Any, environment: str) -> None:
     """One more asks for it; those asked for last are remembered."""
-    counts = session.store.setdefault("runtime_envs", {})
+    counts = _asked.of(session, dict)
     counts[environment] = counts.pop(environment, 0) + 1
     if len(counts) > _REMEMBERED_MAX:
         del counts[next(iter(counts))]
@@ -138,7 +142,7 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
     1,000."""
     return [
         (json.loads(environment), count)
-        for environment, count in dict(session.store.get("runtime_envs", {})).items()
+        for environment, count in dict(_asked.of(session, dict)).items()
     ]
 
 
@@ -204,13 +208,13 @@ def build(
         "arguments": _arguments(sys.argv if arguments is None else arguments),
         "carried": sorted({*choice.taken, *given}),
         "removed": list(choice.removed),
-        "infeasible": session.store.get("infeasible"),
+        "infeasible": session.infeasible,
     }
     given[_runtime_env.VARIABLE] = json.dumps(env, sort_keys=True)
     given.setdefault(_job.JOB, session.job)
     if session.namespace:
         given.setdefault(_job.NAMESPACE, session.namespace)
-    same_host = bool(session.store.get("same_host", True))
+    same_host = session.same_host
     path = import_path() if same_host and arguments is None else []
     directory = os.getcwd() if same_host and "working_dir" not in env else ""
     setup = ""

@@ -199,9 +199,9 @@ def folder_of(file: str, session: Any) -> tuple[str, dict[str, Any]]:
     inside = os.path.relpath(file, os.getcwd())
     if not inside.startswith(os.pardir + os.sep):
         return inside, {}
-    return "", runtime_env.directory(os.path.dirname(file), session) if not session.store.get(
-        "same_host", True
-    ) else {}
+    if session.same_host:
+        return "", {}
+    return "", runtime_env.directory(os.path.dirname(file), session)
 
 
 def script_here(program: Program, session: Any) -> str:

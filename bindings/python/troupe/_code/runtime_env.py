@@ -25,6 +25,7 @@ from troupe import _identity, _job, exceptions
 from troupe._cluster import variables as _variables, workers
 from troupe._code import user_main
 from troupe._code.environment_checks import SETUP_TIMEOUT_S, check as check
+from troupe._typed.per_session import PerSession
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
@@ -53,7 +54,7 @@ def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
         return {
             key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM
         }
-    given = {**of_job(), **(session.store.get("runtime_env") or {})}
+    given = {**of_job(), **(session.runtime_env or {})}
     if given.get("env_vars"):
         given["env_vars"] = {**of_job().get("env_vars", {}), **given["env_vars"]}
     return resolve(given, session, as_now=as_now) if given else {}
@@ -179,30 +180,40 @@ def folder_here(directory: Mapping[str, Any], session: Any) -> str:
     return _folder(directory, session, "working_dir")
 
 
+class Spread:
+    """Whether nodes of other hosts are known, and when the head was last asked for it."""
+
+    def __init__(self, asked_s: float = float("-inf")) -> None:
+        self.is_known = False
+        self.asked_s = asked_s
+
+
+SPREAD: PerSession[Spread] = PerSession("nodes of other hosts")
+_scripts: PerSession[dict[str, dict[str, Any] | None]] = PerSession("scripts")
+_packages: PerSession[dict[Any, dict[str, Any]]] = PerSession("packages")
+
+
 def _spread(session: Any) -> bool:
     """Whether the cluster has nodes on other hosts; that it has is remembered."""
-    if not session.store.get("spread"):
+    spread = SPREAD.of(session, Spread)
+    if not spread.is_known:
         here = _identity.boot_id()
-        session.store["spread"] = any(
+        spread.is_known = any(
             node["boot_id"] != here
             for node in workers.node_infos(session)
             if node["state"] != "dead"
         )
-    found: bool = session.store["spread"]
-    return found
+    return spread.is_known
 
 
 def _may_be_spread(session: Any) -> bool:
     """The same, but asked for each actor and task process: who is in the cluster is looked up every
     _SPREAD_ASKED_S seconds at most."""
-    now = time.monotonic()
-    if (
-        not session.store.get("spread")
-        and now - session.store.get("spread_asked", -_SPREAD_ASKED_S) >= _SPREAD_ASKED_S
-    ):
-        session.store["spread_asked"] = now
+    spread, now = SPREAD.of(session, Spread), time.monotonic()
+    if not spread.is_known and now - spread.asked_s >= _SPREAD_ASKED_S:
+        spread.asked_s = now
         _spread(session)
-    return bool(session.store.get("spread"))
+    return spread.is_known
 
 
 @functools.lru_cache(1)
@@ -233,7 +244,7 @@ def enter(session: Any) -> None:
         return
     env = _parsed(text)
     program = env.get(PROGRAM, {})
-    session.store["infeasible"] = program.get("infeasible")
+    session.infeasible = program.get("infeasible")
     user_main.enter(_script_here(program.get("script", {}), session), program.get("arguments"))
     if env.get(RAY_COMPAT) == INSTALLED:
         from troupe import ray_compat
@@ -298,7 +309,7 @@ def script(session: Any) -> dict[str, Any]:
     file = found.get("file")
     if file is None or not os.path.isfile(file) or not _may_be_spread(session):
         return found
-    known = session.store.setdefault("scripts", {})
+    known = _scripts.of(session, dict)
     if file not in known:
         known[file] = _source(file, session)
     return {**found, "source": known[file]} if known[file] else found
@@ -328,7 +339,7 @@ def _once(
     key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False
 ) -> dict[str, Any]:
     """Where a package can be had: made once per session, or `anew`, for this and later uses."""
-    known = session.store.setdefault("packages", {})
+    known = _packages.of(session, dict)
     if anew or key not in known:
         known[key] = make()
     found: dict[str, Any] = known[key]

@@ -230,9 +230,8 @@ def _stopped(rank: int) -> Ended:
 def _show_last_words() -> None:
     """Of the actors that the code made: what they have said is shown before the rank ends."""
     session = _session.current_or_none()
-    outputs = session.store.get("outputs") if session is not None else None
-    if outputs is not None:
-        outputs.close()
+    if session is not None and session.outputs is not None:
+        session.outputs.close()
 
 
 def _exited(rank: int, error: SystemExit) -> Ended:

@@ -76,7 +76,7 @@ class RayNode:
         if enter is not None:
             enter()
             self._path = [os.getcwd()]
-        _session.current().store["before_end"](self._before_the_end)
+        _session.current().before_end(self._before_the_end)
         os_calls.adopt_orphans()
         short = len(tempfile.gettempdir()) + len(_FOLDER) + 12 <= words.FOLDER_CHARS_MAX
         self._folder = scratch.Folder(_FOLDER, within=None if short else "/tmp")

@@ -13,6 +13,7 @@ from troupe._cluster import session
 from troupe._code import failures, user_main
 from troupe._context import ActorContext
 from troupe._tasks import waits
+from troupe._tasks.of_session import LEASES
 
 DEFINE = "__define__"
 LENT = "__lent__"
@@ -54,7 +55,7 @@ class TaskHost:
     def _lent_and_over(self) -> int:
         held = _lent()
         if held and self.lending.cpus:
-            self.lending.for_good(session.current().store.get("task_leases"))
+            self.lending.for_good(LEASES.known(session.current()))
         return held
 
     def _define(self, key: str, payload: bytes) -> None:

@@ -29,6 +29,7 @@ from troupe._strategies import NodeAffinitySchedulingStrategy
 from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._tasks.host import LENT, LENT_AND_OVER, TaskHost
 from troupe._tasks.interrupts import Reminders
+from troupe._tasks.of_session import LEASES
 from troupe._tasks.pool import STAGES, Lease, Listed, Pool, unbind
 from troupe._wire import FailureKind
 
@@ -57,15 +58,13 @@ class Leases:
         self._thread.start()
         session.on_close(self.close)
         session.on_end(self.close)
+        session.on_return(lambda: self.told.ask(None))
 
     @classmethod
     def of(cls, session: _session.Session) -> Leases:
         """The one of this session."""
         with _session._lock:
-            leases = session.store.get("task_leases")
-            if leases is None:
-                leases = session.store["task_leases"] = cls(session)
-            return leases
+            return LEASES.of(session, lambda: cls(session))
 
     @contextlib.contextmanager
     def pool(self, options: Mapping[str, Any]) -> Iterator[Pool]:

@@ -23,6 +23,8 @@ from troupe import exceptions
 from troupe._bridge import native
 from troupe._cluster import session as _session, signals
 from troupe._identity import new_id
+from troupe._tasks.of_session import LEASES
+from troupe._typed.per_session import PerSession
 
 QUESTIONS_MAX = 64
 LANES_MAX = 4096
@@ -61,6 +63,9 @@ class Answers:
             return list(self._tasks), count - self._count
 
 
+_asks: PerSession[dict[str, Answers]] = PerSession("questions for tasks")
+
+
 def of_cluster(
     session: _session.Session, *, limit: int, ended: bool, timeout: float, whole: bool
 ) -> list[dict[str, Any]]:
@@ -69,7 +74,7 @@ def of_cluster(
     Blocks. Raises GetTimeoutError where a process has not answered after `timeout` seconds and the
     list is to be `whole`.
     """
-    asks: dict[str, Answers] = session.store.setdefault("task_asks", {})
+    asks = _asks.of(session, dict)
     ask, answers = new_id(), Answers()
     asks[ask] = answers
     deadline = time.monotonic() + timeout
@@ -94,14 +99,16 @@ def of_cluster(
 def of_process(session: _session.Session, *, limit: int, ended: bool) -> list[dict[str, Any]]:
     """The tasks of this process that are not over, `limit` of them at most; then, if `ended`, the
     latest that are."""
-    leases = session.store.get("task_leases")
+    leases = LEASES.known(session)
     if leases is None:
         return []
     tasks = [_listed(each) for each in leases.tasks(limit)]
     if ended:
         open_s = time.monotonic() - leases.told.began
         tasks += [
-            _ended(leases, *each) for each in native.ended_tasks(limit) if each[ENDED_AGO] < open_s
+            _ended(leases, *each)
+            for each in native.ended_tasks(limit)
+            if float(each[ENDED_AGO]) < open_s
         ]
     for each in tasks:
         each.update(job_id=session.job, owner_pid=os.getpid())
@@ -114,11 +121,11 @@ def hear(session: _session.Session, kind: str, fields: dict[str, Any], attachmen
     On the thread that reads the session: does not block.
     """
     if kind == "TasksTold":
-        answers = session.store.get("task_asks", {}).get(fields["ask"])
+        answers = _asks.of(session, dict).get(fields["ask"])
         if answers is not None:  # else nobody waits any more
             answers.add(attachment)
         return
-    leases = session.store.get("task_leases")
+    leases = LEASES.known(session)
     if leases is not None:
         leases.told.ask(fields)
 

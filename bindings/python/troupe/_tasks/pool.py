@@ -14,6 +14,7 @@ from troupe import exceptions
 from troupe._bridge import native
 from troupe._cluster import resources, session as _session
 from troupe._tasks import lease_policy
+from troupe._tasks.of_session import LEASES
 
 
 class Lease:
@@ -122,8 +123,7 @@ def cancel(ref: Any, *, force: bool, recursive: bool) -> bool:
     how, lane = native.cancel_task(ref, force, recursive)
     if how == 0:
         return False
-    session = _session.current_or_none()
-    leases = session.store.get("task_leases") if session is not None else None
+    leases = LEASES.known(_session.current_or_none())
     if how == 2 and leases is not None:
         if force:
             leases.end_lane(

@@ -17,6 +17,7 @@ from typing import Any
 
 from troupe import _bridge
 from troupe._cluster import session as _session
+from troupe._tasks.of_session import LEASES
 
 LEND_AFTER_S = 0.02
 """Shorter waits are not worth a word to worker and head."""
@@ -107,7 +108,7 @@ def waiting(
     if session is None or not _bridge.native.running_call():
         yield timeout  # it is a thread of the user's
         return
-    leases = session.store.get("task_leases")
+    leases = LEASES.known(session)
     begun = time.monotonic()
     if leases is not None:
         leases.lend(True)

@@ -58,7 +58,7 @@ def collect(session: Any, wanted: Wanted) -> tuple[list[Part], dict[str, str]]:
     parts = [part for part, _ in answers if part is not None]
     parts += _own(wall_ns, since_ms)
     errors = {info["name"]: error for info, (_, error) in zip(infos, answers, strict=True) if error}
-    return _once(parts, _hosts(infos), str(session.store.get("cluster_id", ""))), errors
+    return _once(parts, _hosts(infos), session.cluster_id), errors
 
 
 def sample_calls(session: Any, wanted: Wanted, every: int) -> None:

@@ -401,7 +401,7 @@ def collect(session: Any, info: dict[str, Any]) -> None:
     Raises ObjectLostError, OSError.
     """
     here = _identity.boot_id()
-    if session.store.get("same_host", True):
+    if session.same_host:
         return
     with Kept(session, info) as kept:
         for name, about in kept.outputs.items():

@@ -183,7 +183,7 @@ def _options(
             "timeout": plan.timeout,
             "priority": plan.priority,
             "runtime_env": {"env_vars": own},
-            "infeasible": session.store.get("infeasible") or "refuse",
+            "infeasible": session.infeasible or "refuse",
         },
     )  # run-as, which makes Ray's tasks wait for a node, says nothing of jobs
     if is_without_gpus:
@@ -209,7 +209,7 @@ def _start_driver(
         **options.runtime_env["env_vars"],
         status_lines.QUIET: "1",
     }  # the marker's line is no output of the job
-    inherit = ("PATH",) if session.store.get("same_host", True) else ()
+    inherit = ("PATH",) if session.same_host else ()
     travels = environment.build(
         {"env_vars": environment_variables}, inherit, session=session, arguments=[launcher]
     )
@@ -335,7 +335,7 @@ def _local(
             raise exceptions.TooLargeError(
                 f"inputs: {name}: {str(error).splitlines()[0]}\n  {_REMEDY}"
             ) from None
-    if not session.store.get("same_host", True):
+    if not session.same_host:
         found["package"] = _code_folder.file(path, f"inputs: {name}", session, _REMEDY)
     return found
 

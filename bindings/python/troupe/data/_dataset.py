@@ -12,7 +12,6 @@ from troupe.data import (
     _blocks,
     _deal,
     _dealing,
-    _iterator,
     _missing,
     _options,
     _plan,
@@ -212,7 +211,9 @@ class Dataset(Transforms, Takes):
         node = _shipped(_plan.simplified(self._node)) if connected else _plan.simplified(self._node)
         if _plan.deals_alone(node, equal=equal):
             node = _plan.seeded(node)
-            return [DataIterator(Share(index, n, equal, plan=node)) for index in range(n)]
+            return [
+                DataIterator(Share(index, n, equal, plan=node), materialized) for index in range(n)
+            ]
         if connected:
             dealer: Any = (
                 troupe.remote(_dealing.DealingActor)
@@ -221,7 +222,9 @@ class Dataset(Transforms, Takes):
             )
         else:
             dealer = _dealing.DealingHere(node, n, equal)
-        return [DataIterator(Share(index, n, equal, dealer=dealer)) for index in range(n)]
+        return [
+            DataIterator(Share(index, n, equal, dealer=dealer), materialized) for index in range(n)
+        ]
 
     def iterator(self) -> DataIterator:
         """A DataIterator of all rows."""
@@ -337,7 +340,6 @@ def _shipped(node: _plan.Node) -> _plan.Node:
     return dataclasses.replace(node, pieces=tuple(pieces))
 
 
-_iterator.hold = materialized
 _pickled.named_in("troupe.data", Dataset, MaterializedDataset)
 
 
@@ -345,3 +347,9 @@ _pickled.named_in("troupe.data", Dataset, MaterializedDataset)
 def _dataset(node: Any, kind: str = "Dataset") -> Any:
     """A dataset, by its plan."""
     return {"Dataset": Dataset, "MaterializedDataset": MaterializedDataset}[kind](node)
+
+
+@_pickled.maker("data_iterator")
+def _data_iterator(share: Any, epoch: int) -> Any:
+    """A reader's share of a dataset; its next epoch has that number."""
+    return DataIterator(share, materialized, epoch)

@@ -18,9 +18,6 @@ from troupe.data._work import Block
 if TYPE_CHECKING:
     from troupe.data._dataset import MaterializedDataset
 
-hold: Callable[[list[Block]], MaterializedDataset] | None = None
-"""Makes a MaterializedDataset of blocks; of the module that has those."""
-
 
 @dataclass(frozen=True)
 class Share(Travels):
@@ -46,9 +43,14 @@ class DataIterator(Takes):
         for batch in shard.iter_torch_batches(batch_size=256): ...
     """
 
-    def __init__(self, share: Share) -> None:
-        self._share = share
-        self._epoch = 0
+    def __init__(
+        self,
+        share: Share,
+        materialize: Callable[[list[Block]], MaterializedDataset],
+        epoch: int = 0,
+    ) -> None:
+        self._share, self._materialized = share, materialize
+        self._epoch = epoch
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -113,8 +115,7 @@ class DataIterator(Takes):
 
     def materialize(self) -> MaterializedDataset:
         """A MaterializedDataset of one more epoch of it. Blocks."""
-        assert hold is not None
-        return hold(list(self._blocks()))
+        return self._materialized(list(self._blocks()))
 
     def stats(self) -> str:
         """Which share it is."""
@@ -137,14 +138,6 @@ def _asked(dealer: Any, index: int, epoch: int) -> Any:
             "that "
             f"called streaming_split(): {error}",
         ) from None
-
-
-@_pickled.maker("data_iterator")
-def _data_iterator(share: Any, epoch: int) -> Any:
-    """A reader's share of a dataset; its next epoch has that number."""
-    made = DataIterator(share)
-    made._epoch = epoch
-    return made
 
 
 _pickled.named_in("troupe.data", DataIterator)

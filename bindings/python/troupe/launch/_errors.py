@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
@@ -11,10 +12,11 @@ from troupe._cluster.logs import last_lines
 from troupe._code import failures
 from troupe._identity import short
 from troupe._tracebacks import with_source
+from troupe._typed.per_session import PerSession
 from troupe._wire import FailureKind
 from troupe.launch import _hints
 
-LOGS_AFTERWARDS = "launch.logs_afterwards"
+LOGS_AFTERWARDS: PerSession[Callable[[dict[str, Any]], str]] = PerSession("logs afterwards")
 """In a session's store, where its cluster ends with this program: a function that returns, of a
 LaunchInfo, the command that shows the launch's output afterwards; "" where nothing does."""
 
@@ -57,8 +59,8 @@ def _logs_of(handle: Any, info: dict[str, Any]) -> str | None:
     "" where none does; None: the cluster stays."""
     if handle is None or handle.session.embedded is None:
         return None
-    command = handle.session.store.get(LOGS_AFTERWARDS)
-    return "" if command is None else str(command(info))
+    command = LOGS_AFTERWARDS.known(handle.session)
+    return "" if command is None else command(info)
 
 
 def _cancelled(info: dict[str, Any]) -> exceptions.TroupeError:

@@ -99,10 +99,10 @@ def start(
             f"nodes={line.nodes} needs as many ranks, and the launch has {options.ranks}: some "
             "nodes would have none"
         )
-    same_host = bool(session.store.get("same_host", True))
+    same_host = session.same_host
     brings = {"pip", "uv"} & {
         *options.runtime_env,
-        *(session.store.get("runtime_env") or {}),
+        *(session.runtime_env or {}),
     }  # commands and modules that are not here
     file = _program.check(
         line.kind,

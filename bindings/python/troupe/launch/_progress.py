@@ -219,7 +219,7 @@ class Display:
         """Follows the output of the epoch that there is now, unless that is done already."""
         if not self._is_silent(info):
             return
-        if not self._handle.session.store.get("log_to_driver", True):
+        if not self._handle.session.log_to_driver:
             self._printed_epoch = info["epoch"]
             return
         local = {each["rank"]: each["local_rank"] for each in info["rank_infos"]}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from troupe._cluster import fabric
+from troupe._typed.per_session import PerSession
 
 FASTER = 2.0  # another network is named from that on
 _NAMES_MAX = 4
@@ -46,6 +47,9 @@ def of_launch(session: Any, info: dict[str, Any]) -> list[str]:
     )
 
 
+_places: PerSession[dict[str, Place]] = PerSession("networks of nodes")
+
+
 def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> list[str]:
     """The lines for ranks on nodes of these ids, which are asked for once per session. [] for ranks
     without GPUs on one node."""
@@ -53,7 +57,7 @@ def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> l
         return []
     from troupe._cluster import workers
 
-    known: dict[str, Place] = session.store.setdefault("node_fabrics", {})
+    known = _places.of(session, dict)
     if ids - set(known):
         for each in workers.node_infos(session):
             known[each["node"]] = Place(

@@ -100,7 +100,7 @@ class Reporter:
         self._gauges_told.clear()
         if session.in_process:
             # Runs on the thread that reads answers: the report is sent, its answer never read.
-            session.store["before_end"](lambda _: self.report(_SEND_TIMEOUT_S))
+            session.before_end(lambda _: self.report(_SEND_TIMEOUT_S))
         else:
             session.on_close(lambda: self.report(_END_TIMEOUT_S))
 

@@ -15,6 +15,7 @@ from troupe._cluster import (
 from troupe._cluster.groups import PlacementGroup
 from troupe._context import ActorContext
 from troupe._identity import new_id
+from troupe._typed.per_session import PerSession
 
 
 def placement_group(
@@ -62,7 +63,7 @@ def placement_group(
     strategy = "PACK" if strategy is None else strategy
     if _soft_target_node_id is not None and strategy != "STRICT_PACK":
         raise ValueError(f"_soft_target_node_id is for the strategy STRICT_PACK, not {strategy}")
-    taken: _Taken = session.store.setdefault("groups_taken", _Taken())
+    taken = _taken.of(session, _Taken)
     kind = _kind(
         bundles,
         bundle_label_selector,
@@ -156,6 +157,9 @@ class _Taken:
             self._kinds[kind] = wanted
         if len(self._kinds) > self.KINDS_MAX:
             del self._kinds[next(iter(self._kinds))]
+
+
+_taken: PerSession[_Taken] = PerSession("groups taken")
 
 
 def _kind(

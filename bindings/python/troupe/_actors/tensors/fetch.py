@@ -20,6 +20,7 @@ from troupe._actors.method_options import Traits
 from troupe._actors.tensors import kept, server
 from troupe._cluster import session as _session
 from troupe._identity import boot_id
+from troupe._typed.per_session import PerSession
 
 CHANNELS_MAX = 64
 LEAST_S = 60.0
@@ -157,12 +158,15 @@ def _wait_for_copies(made: Sequence[Any]) -> None:
         torch.cuda.synchronize(device)
 
 
+CHANNELS: PerSession[OrderedDict[kept.Place, Any]] = PerSession("channels of tensors")
+
+
 def _channel(place: kept.Place) -> tuple[Any, bool]:
     """The way to the second call socket of that process, and whether it was made just now: a few of
     them are kept, the latest used."""
     session = _session.current()
     with _opening:
-        channels = session.store.setdefault("tensor_channels", OrderedDict())
+        channels = CHANNELS.of(session, OrderedDict)
         found = channels.get(place)
         is_new = found is None
         if is_new:
@@ -186,7 +190,7 @@ def _open(session: Any, place: kept.Place) -> Any:
 
 def _forget(place: kept.Place, channel: Any) -> None:
     with _opening:
-        channels = _session.current().store["tensor_channels"]
+        channels = CHANNELS.of(_session.current(), OrderedDict)
         if channels.get(place) is channel:
             del channels[place]
 

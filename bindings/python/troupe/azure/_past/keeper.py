@@ -17,14 +17,15 @@ from typing import Any
 from troupe import exceptions
 from troupe._cluster import status_lines, view
 from troupe._code import travelled
+from troupe._typed.per_session import PerSession
 from troupe.azure import _files
 from troupe.azure._jobs import about
 from troupe.azure._past import records
 from troupe.launch import _errors
 from troupe.launch._handle import LaunchHandle, handle_of_known
 
-_STORE = "azure.keeper"
 _PRUNED_EVERY = 16  # ends of jobs of one program: to read all records at each end is slow
+_keepers: PerSession[Keeper] = PerSession("records of command jobs")
 
 
 def of_session(session: Any, door: str) -> Keeper:
@@ -32,8 +33,7 @@ def of_session(session: Any, door: str) -> Keeper:
 
     `door`: which launches are command jobs.
     """
-    found = session.store.get(_STORE)
-    return found if found is not None else Keeper(session, door)
+    return _keepers.of(session, lambda: Keeper(session, door))
 
 
 class Keeper:
@@ -47,8 +47,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._ended: set[str] = set()
         self._has_warned = False
-        session.store[_STORE] = self
-        session.store[_errors.LOGS_AFTERWARDS] = self._logs_command
+        _errors.LOGS_AFTERWARDS.set(session, self._logs_command)
         session.on_close(self._close)
 
     def _logs_command(self, info: dict[str, Any]) -> str:

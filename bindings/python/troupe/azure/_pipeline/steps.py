@@ -83,7 +83,7 @@ class StepRun:
 
     def _run(self) -> StepState:
         here = _identity.boot_id()
-        self._session.store["same_host"] = all(
+        self._session.same_host = all(
             each["boot_id"] == here for each in workers.node_infos(self._session)
         )  # nodes join and leave
         job = _plan.job_of(
@@ -141,7 +141,7 @@ class StepRun:
             inputs_of(job),
             known,
             self._step.base,
-            same_host=bool(self._session.store.get("same_host", True)),
+            same_host=self._session.same_host,
         )
         return "" if found is None else reuse.key_of(self._step, found)
 

@@ -170,11 +170,7 @@ def _here(session: _session.Session) -> dict[str, Any]:
         for each in workers.node_infos(session)
         if each["boot_id"] == here and each["state"] == "alive"
     ]
-    return (
-        {"label_selector": {_NODE: nodes[0]}}
-        if nodes and not session.store.get("same_host", True)
-        else {}
-    )
+    return {"label_selector": {_NODE: nodes[0]}} if nodes and not session.same_host else {}
 
 
 def found(name: str, storage: Path | None = None) -> SweepView | None:
