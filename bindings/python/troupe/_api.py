@@ -11,8 +11,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from troupe import _identity, _job, exceptions
-from troupe._cluster import infeasible as _infeasible, selectors, session as _session, view as _view
+from troupe._cluster import (
+    connect,
+    home,
+    infeasible as _infeasible,
+    known_clusters,
+    local_clusters,
+    node_start,
+    selectors,
+    session as _session,
+    view as _view,
+)
 from troupe._code import main_import
+from troupe._context import ActorContext
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -101,8 +112,6 @@ class ClusterContext(Mapping[str, str]):
 
 def _folder_of(session: _session.Session) -> str:
     """Where the cluster keeps its state and logs on this host; "" where that is elsewhere."""
-    from troupe._cluster import home, local_clusters
-
     if session.embedded is not None:
         return str(session.embedded.folder)
     mine = session.cluster_id
@@ -175,7 +184,6 @@ def init(
             "troupe.init() was called before in this process; call troupe.shutdown() first, or "
             "pass ignore_reinit_error=True"
         )
-    from troupe._cluster import connect, known_clusters, node_start
     from troupe._code import runtime_env as _runtime_env
 
     runtime_env = _runtime_env.check(runtime_env)
@@ -312,7 +320,6 @@ def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = Fa
     if current is None or current.in_process:
         return
     from troupe._bridge import native
-    from troupe._cluster import connect
 
     _session.set_current(None)
     native._let_go_of_pickled_refs()
@@ -392,8 +399,6 @@ def exit_actor() -> None:
 
     TypeError elsewhere.
     """
-    from troupe._context import ActorContext
-
     if ActorContext.current is None:
         raise TypeError("exit_actor() is for code that runs in an actor")
     raise exceptions.ActorExit(0)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from troupe._cluster import session as _session, workers
+from troupe._code import runtime_env as _runtime_env
 from troupe._context import ActorContext
 from troupe._gpu_ids import get_gpu_ids
 from troupe._identity import HexID, boot_id
@@ -118,8 +119,6 @@ class RuntimeContext:
     @property
     def runtime_env(self) -> dict[str, Any]:
         """What this process was started with; in a driver, what init() was given."""
-        from troupe._code import runtime_env as _runtime_env
-
         session = _session.current()
         given = _runtime_env.inherited(session) if session.in_process else session.runtime_env or {}
         return {

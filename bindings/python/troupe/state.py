@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 from troupe import exceptions
+from troupe._bridge import native
 from troupe._cluster import (
     connect,
     fabric,
@@ -165,8 +166,6 @@ def list_objects(*, limit: int = 10_000) -> list[dict[str, Any]]:
     and processes that have it through this one; `contained` counts the refs inside its value. Small
     values that no other process has asked for lie with their ref alone and are none. View: this
     process; others have their own."""
-    from troupe._bridge import native
-
     return list(native.list_objects(limit))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from troupe import _checks
 from troupe._actors.option_table import ACTORS
 from troupe._cluster import resources, selectors, session as _session
+from troupe._context import ActorContext
 from troupe._typed import option as _option
 
 THREADS = "TROUPE_THREADS"
@@ -70,7 +71,6 @@ def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of what is made here: unless they say where, in the placement group of the actor
     or task that makes it, if that one captures its children; these do so in turn."""
     from troupe._cluster.groups import PlacementGroup
-    from troupe._context import ActorContext
     from troupe._strategies import PlacementGroupSchedulingStrategy
 
     here = ActorContext.current

@@ -19,6 +19,7 @@ from troupe._cluster import (
     known_clusters,
     local_clusters,
     node_start,
+    scratch,
     session as _session,
 )
 from troupe._identity import boot_id
@@ -42,8 +43,6 @@ class Embedded:
     """A one-node cluster of this process. `close` ends it and removes what it kept."""
 
     def __init__(self, node_args: list[str]) -> None:
-        from troupe._cluster import scratch
-
         _session.check_allowed()
         self._scratch = scratch.Folder(local_clusters.EMBEDDED)
         self.folder = self._scratch.path

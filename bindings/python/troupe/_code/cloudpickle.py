@@ -18,6 +18,7 @@ import cloudpickle
 
 from troupe import _pickled
 from troupe._code import arrays, tensors, user_main
+from troupe._exception_pickles import reduced
 
 _NO_FILE = "<dynamic-code>"
 
@@ -66,8 +67,6 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         """See pickle.Pickler: exceptions travel whatever their constructors take."""
         if isinstance(obj, BaseException):
-            from troupe._exception_pickles import reduced
-
             return reduced(obj)
         if isinstance(obj, (types.FunctionType, type)) and _inside_an_actor_class(obj):
             if isinstance(obj, type):

@@ -14,7 +14,7 @@ from troupe._actors.handle_counts import UNWANTED
 from troupe._actors.method_options import Traits
 from troupe._checks import EXIT_GRACE_S
 from troupe._cluster import session as _session
-from troupe._code import failures
+from troupe._code import failures, runtime_env
 from troupe._context import ActorContext
 from troupe._process import exit as _leave, finish, process_groups, rank, stopping
 from troupe._process.channel import ProcessChannel
@@ -209,7 +209,6 @@ def _construct(
     """The instance, as the only one of a list that nothing else holds, and what goes with it; a
     class that cannot be loaded or raises is reported and ends the process."""
     from troupe._actors import constructor
-    from troupe._code import runtime_env
 
     loaded = False
     try:

@@ -15,6 +15,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from troupe import _identity
 from troupe._code import runtime_env
 from troupe._process import main_imports, os_calls, threads
 from troupe._tracing import record
@@ -183,7 +184,6 @@ def _label(first: str, begin: dict[str, Any]) -> dict[str, Any]:
 
 def become(channel: ProcessChannel, kind: str) -> NoReturn:
     """Runs the process's role to its end. Any error of ours ends it with a text and code 70."""
-    from troupe import _identity
     from troupe._cluster import session
     from troupe._process import exit as _leave
 

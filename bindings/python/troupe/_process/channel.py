@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _callbacks
+from troupe._bridge import native
 from troupe._code import failures
 from troupe._process import exit as _leave, group_epochs, stopping
 
@@ -29,8 +30,6 @@ class ProcessChannel:
     """Made once per process, after fork. Methods may be called from any thread."""
 
     def __init__(self, descriptor: int) -> None:
-        from troupe._bridge import native
-
         self.control = native.ControlClient.adopt(descriptor, peer="the worker")
         self._run: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._on_push: Callable[[str, dict[str, Any], bytes], None] | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from troupe import _rendezvous
 from troupe._after_import import after_import
 from troupe._cluster import home, session as _session
-from troupe._code import failures
+from troupe._code import failures, runtime_env, user_main
 from troupe._process import (
     exit as _leave,
     finish,
@@ -31,6 +31,7 @@ from troupe._process import (
 from troupe._process.channel import ProcessChannel
 from troupe._tracing import record
 from troupe._wire import FailureKind
+from troupe.launch import _context
 
 if TYPE_CHECKING:
     from troupe.launch._context import LaunchContext
@@ -56,7 +57,6 @@ def load_function(
 
     Raises what unpickling and finding it raise.
     """
-    from troupe._code import runtime_env, user_main
     from troupe._code.program import Program, job_of_json
 
     runtime_env.enter(session)
@@ -93,8 +93,6 @@ def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> No
 
 def enter(begin: dict[str, Any]) -> Any:
     """First steps of every rank; its context."""
-    from troupe.launch import _context
-
     process_groups.prepare()
     _leave.exit_grace_s = begin["exit_grace_ms"] / 1000
     stopping.install()
@@ -336,7 +334,6 @@ def send_result(channel: ProcessChannel, begin: dict[str, Any], ended: Ended) ->
 def _serve(channel: ProcessChannel, begin: dict[str, Any], context: LaunchContext) -> NoReturn:
     """A rank that is not the driver: runs what the driver sends until the marker ends it."""
     from troupe import _calls
-    from troupe._code import runtime_env
     from troupe.launch._group import RankService
 
     server = _calls.listen(begin["socket_path"], channel.control)

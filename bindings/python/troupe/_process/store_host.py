@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NoReturn
 
+from troupe import exceptions
 from troupe._process.channel import ProcessChannel
 
 SECRET_BYTES = 32
@@ -130,7 +131,6 @@ class Fence:
 
 def _follow_launch(channel: ProcessChannel, fence: Fence) -> None:
     """Admit each node that comes to the launch, for as long as that is told. Blocks."""
-    from troupe import exceptions
     from troupe._cluster import session as _session
 
     launch = os.environ["TROUPE_LAUNCH_ID"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from troupe import exceptions
 from troupe._cluster import executables, home, node_start, scratch, session as _session, signals
 from troupe._run.place import Place
 
@@ -225,8 +226,6 @@ def claim_rank(
 ) -> dict[str, Any] | None:
     """Takes a rank of the run for this node; who has it, when somebody else does."""
     import json
-
-    from troupe import exceptions
 
     fields = {"scope": f"run/{launch}", "key": f"node/{rank}", "overwrite": False}
     try:

@@ -20,9 +20,10 @@ from typing import Any
 from troupe import _callbacks, _calls, exceptions
 from troupe._actors import classes, options as _actor_options
 from troupe._actors.deaths import death_of
+from troupe._actors.method_options import Traits
 from troupe._bridge import native
 from troupe._cluster import infeasible, resources, session as _session
-from troupe._code import environment as _environment, runtime_env
+from troupe._code import capture, environment as _environment, runtime_env
 from troupe._context import ActorContext
 from troupe._identity import TASKS_CLASS, new_id
 from troupe._strategies import NodeAffinitySchedulingStrategy
@@ -505,9 +506,6 @@ class Leases:
 
     def _host_payload(self, pool: Pool, borrows: bool) -> bytes:
         if borrows not in pool.payloads:
-            from troupe._actors.method_options import Traits
-            from troupe._code import capture
-
             given = (pool.cpus, _lender()) if borrows else (pool.cpus,)
             pool.payloads[borrows] = capture.dumps(
                 TaskHost,

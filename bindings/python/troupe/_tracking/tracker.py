@@ -24,7 +24,7 @@ from typing import Any
 from troupe import _calls, _pickled, exceptions
 from troupe._cluster import session as _session
 from troupe._context import ActorContext
-from troupe._tracking import loopback, rule, runs
+from troupe._tracking import loopback, node as _node, rule, runs
 from troupe._tracking.node import NodeMetrics
 
 OPEN_S = 20.0  # for the run to be there, once MLflow is imported
@@ -242,7 +242,6 @@ class Tracker:
     def _elsewhere(self, node: str, name: str) -> tuple[str, Any]:
         from troupe._actors import classes
         from troupe._strategies import NodeAffinitySchedulingStrategy
-        from troupe._tracking import node as _node
 
         session = _session.current()
         me = of(session, ActorContext.current.actor if ActorContext.current is not None else "")

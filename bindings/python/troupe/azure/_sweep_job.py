@@ -14,6 +14,7 @@ from troupe._code import field_checks
 from troupe.azure import _entities, _schema, _sweep_spaces
 from troupe.azure._jobs.job import Described
 from troupe.azure._sweep_spaces import SweepDistribution
+from troupe.tune._search import spaces
 
 if TYPE_CHECKING:
     from troupe.azure._command import Command
@@ -339,8 +340,6 @@ class Sweep(Described):
         )
 
     def _domain(self, each: SweepDistribution) -> Any:
-        from troupe.tune._search import spaces
-
         kind = self.sampling_algorithm.type
         if kind == "grid":
             return spaces.grid_search(each.values)  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ import click
 
 from troupe import exceptions
 from troupe._cluster import connect, session as _session
+from troupe._code.yaml_files import value_of
 from troupe.azure._jobs.job import plain
 from troupe.azure._jobs.operations import JobOperations
 from troupe.azure._jobs.services import STUDIO
@@ -173,8 +174,6 @@ def create(
 
 
 def _override(text: str) -> tuple[str, Any]:
-    from troupe._code.yaml_files import value_of
-
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise click.UsageError(f"--set is KEY=VALUE, as inputs.epochs=3, not {text!r}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from troupe._cluster import status_lines
+from troupe._cluster import resources, status_lines
 from troupe.cli import _common, _job_follow, _submit_options as _options
 from troupe.job_submission import _jobs, _labels
 from troupe.job_submission._request import JobRequest, id_of_key
@@ -16,8 +16,6 @@ _RUNS_ANY = {"allow_interspersed_args": False}
 
 
 def _memory(_: click.Context, __: click.Parameter, value: str | None) -> int:
-    from troupe._cluster import resources
-
     try:
         return resources.bytes_of(int(value) if value and value.isdigit() else value or 0)
     except ValueError as error:

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from troupe import cli
 from troupe._code import shadows
 
 _RUNNERS = {__file__, runpy.__file__, "<frozen runpy>"}
@@ -107,7 +108,7 @@ def _with(
 
 def _ray_command(names: tuple[str, ...], arguments: tuple[str, ...]) -> NoReturn:
     """Runs the command `ray` of Troupe, as a script that is run so would."""
-    from troupe import cli, stand_ins
+    from troupe import stand_ins
     from troupe.ray_compat import _command
 
     stand_ins.install(names)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from troupe.data._arrow import need
 from troupe.data._columns import (
     REFUSED,
     NoBatch as NoBatch,
@@ -161,8 +162,6 @@ def check_names(table: pa.Table, what: str) -> None:
 
 def pandas_of(table: pa.Table) -> Any:
     """Return the block as a DataFrame; arrays are values of their column."""
-    from troupe.data._arrow import need
-
     need("pandas", "batch_format='pandas'")
     special = [field.name for field in table.schema if is_special(field)]
     try:

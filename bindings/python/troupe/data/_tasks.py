@@ -13,6 +13,7 @@ from troupe import _pickled, exceptions
 from troupe.data import _errors, _work
 from troupe.data._apply import Runner
 from troupe.data._plan import Stage
+from troupe.data._sources.pieces import Held
 from troupe.data._threads import Events
 
 ACTOR_RETRIES = 3
@@ -44,8 +45,6 @@ def sent(piece: Any) -> Any:
     import dataclasses
 
     import pyarrow as pa
-
-    from troupe.data._sources.pieces import Held
 
     if not isinstance(piece, Held) or not any(
         isinstance(block, pa.Table) for block, _, _ in piece.parts

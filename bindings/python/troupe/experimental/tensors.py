@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from troupe import exceptions
+
 
 def wait_tensor_freed(tensor: Any, timeout: float | None = None) -> None:
     """In the actor that returned, or put, a tensor which stays in it (`tensor_transport="auto"`):
@@ -17,7 +19,6 @@ def wait_tensor_freed(tensor: Any, timeout: float | None = None) -> None:
             wait_tensor_freed(self.weights)
             self.weights.add_(1)
     """
-    from troupe import exceptions
     from troupe._actors.tensors import kept, server
 
     table = server.table_or_none()

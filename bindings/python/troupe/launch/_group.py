@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _rendezvous, exceptions
+from troupe._cluster import session
 from troupe._code import user_main
 from troupe._code.capture import cloudpickled
 from troupe.launch import _arguments, _parts, _shares
@@ -84,7 +85,6 @@ class RankHandle:
     def send(self, payload: bytes, number: int) -> Any:
         """Starts a part of the run of that number; a ref of its pickled value."""
         from troupe import _calls
-        from troupe._cluster import session
 
         if self._channel is None:
             self._channel = _calls.connect(

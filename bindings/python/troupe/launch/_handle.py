@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from troupe import _checks, _pickled, _visible, exceptions
-from troupe._cluster import session as _session
+from troupe._cluster import resources, session as _session
 from troupe._identity import short
 from troupe._typed import ElementT, LaunchOf
 from troupe.launch._large_result import KeptValue
@@ -243,7 +243,6 @@ class LaunchHandle(LaunchOf[ElementT]):
 
 def describe(info: dict[str, Any]) -> dict[str, Any]:
     """A LaunchInfo as users and scripts see it."""
-    from troupe._cluster import resources
     from troupe._code import environment, travelled
 
     return {

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from troupe import exceptions
-from troupe._cluster import session as _session, status_lines
+from troupe._cluster import resources, session as _session, status_lines
 from troupe._identity import new_id
 
 NOTICE_AFTER_S = 2.0
@@ -135,8 +135,6 @@ def _what(rank: int | None) -> str:
 
 
 def _whose(rank: int | None, context: Any) -> str:
-    from troupe._cluster import resources
-
     amounts = resources.describe(context.resources_per_rank)
     return (
         f"the ranks' share of the launch, {context.world_size} x {amounts}"

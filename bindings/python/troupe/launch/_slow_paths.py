@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from troupe._cluster import fabric
+from troupe._cluster import fabric, workers
 from troupe._typed.per_session import PerSession
 
 FASTER = 2.0  # another network is named from that on
@@ -55,8 +55,6 @@ def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> l
     without GPUs on one node."""
     if not ids or (len(ids) == 1 and not gpus):
         return []
-    from troupe._cluster import workers
-
     known = _places.of(session, dict)
     if ids - set(known):
         for each in workers.node_infos(session):

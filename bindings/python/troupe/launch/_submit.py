@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import _checks, _job, exceptions
-from troupe._cluster import infeasible, resources, session as _session, status_lines, view
+from troupe._cluster import connect, infeasible, resources, session as _session, status_lines, view
 from troupe._code import capture, environment, main_import, runtime_env, travelled
 from troupe._identity import new_id, short
 from troupe._tracking import begin
@@ -29,8 +29,6 @@ def session_for(remote: bool) -> _session.Session:
 
     Raises ConnectionError for `remote=True` with neither init() nor TROUPE_ADDRESS.
     """
-    from troupe._cluster import connect
-
     current = _session.current_or_none()
     if not remote:
         if current is not None and (current.embedded is not None or current.in_process):

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from troupe import __version__, exceptions
-from troupe._cluster import home, local_clusters
+from troupe._cluster import connect, home, local_clusters
 from troupe.ray_compat import _clusters, _job_command
 
 _PORT = 6379
@@ -209,7 +209,6 @@ def stop() -> None:
 @click.option("--redis_password", hidden=True, expose_value=False)
 def status(address: str | None) -> None:
     """Show the nodes of a cluster and what runs there."""
-    from troupe._cluster import connect
     from troupe.cli import _show
 
     address = (

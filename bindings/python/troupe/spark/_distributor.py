@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from troupe import exceptions
 from troupe._cluster import session as _session, status_lines, workers
 from troupe.launch import _cpu_ranks, _function, _hints, _progress, _submit, _vendor_place
 from troupe.spark import _errors, _training
@@ -101,8 +102,6 @@ class TorchDistributor:
         return _training.Function(train_object, args, kwargs, asked=f"{type(self).__name__}.run")
 
     def _followed(self, handle: Any, training: _training.Training) -> Any:
-        from troupe import exceptions
-
         tail = _errors.Tail()
         show = _progress.Display(
             handle, heard=tail.hear, patience_s=_PATIENCE_S, script=training.script

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from troupe import _pickled, _strategies
+from troupe._cluster import selectors
 
 DEFAULT_STORAGE = "~/troupe_results"
 
@@ -143,8 +144,6 @@ class ScalingConfig:
 
     def selectors(self) -> list[dict[str, str]] | None:
         """Of the node of each worker; None: any."""
-        from troupe._cluster import selectors
-
         given = self.label_selector
         each = (
             [dict(one) for one in given]

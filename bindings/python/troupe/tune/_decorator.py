@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from troupe import _checks, _pickled
+from troupe._cluster import session, status_lines
 from troupe._typed import option as _option
 from troupe.launch import _hints
 from troupe.tune import _sweep_options
@@ -232,7 +233,7 @@ def connect(remote: bool) -> None:
     Raises ConnectionError, JoinError; RuntimeError where this process is connected to another one.
     """
     import troupe
-    from troupe._cluster import connect as connecting, session, status_lines
+    from troupe._cluster import connect as connecting
 
     current = session.current_or_none()
     if current is not None:

@@ -12,8 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from troupe import _pickled
+from troupe import _pickled, stand_ins
+from troupe._cluster import session, status_lines
+from troupe._code import capture
 from troupe._identity import new_id
+from troupe.train import RunConfig as OfTrain
 from troupe.tune import _trainable
 from troupe.tune._config import DEFAULT_STORAGE, RunConfig, TuneConfig
 from troupe.tune._results import ResultGrid
@@ -200,8 +203,6 @@ class Tuner:
 def _without_what_cannot_be_kept(run: RunConfig) -> RunConfig:
     """Callbacks may hold files and connections: a sweep that is restored goes on without those that
     cannot be pickled."""
-    from troupe._code import capture
-
     kept = copy.copy(run)
     kept.callbacks = [each for each in run.callbacks or () if capture.goes(each)] or None
     return kept
@@ -209,15 +210,12 @@ def _without_what_cannot_be_kept(run: RunConfig) -> RunConfig:
 
 def _is_ray_program() -> bool:
     """Return True if this program was written for Ray, and `ray` is Troupe's in it."""
-    from troupe import stand_ins
-
     return "ray" in sys.modules and stand_ins.RAY in stand_ins.installed()
 
 
 def _connect(*, quiet: bool) -> None:
     """A program that is connected to no cluster yet is from now on: as `troupe.init()` does it."""
     import troupe
-    from troupe._cluster import session, status_lines
 
     session.ensure()
     if not troupe.is_initialized():
@@ -235,8 +233,6 @@ def _connect(*, quiet: bool) -> None:
 def _of_train(given: Any) -> Any:
     """A RunConfig of `troupe.train`, which programs written for Ray give too, as the one of
     sweeps."""
-    from troupe.train import RunConfig as OfTrain
-
     if not isinstance(given, OfTrain):
         return given
     shared = ("name", "storage_path", "failure_config", "checkpoint_config", "verbose")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from troupe._cluster import session as _session
 from troupe._cluster.groups import PlacementGroup
 from troupe.util.actor_pool import ActorPool
 from troupe.util.debug import disable_log_once_globally, enable_periodic_logging, log_once
@@ -37,8 +38,6 @@ _MODULES = {
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     """Names of the actors that get_actor() finds: of this namespace as strings, of all as dicts of
     name and namespace."""
-    from troupe._cluster import session as _session
-
     session = _session.current()
     infos = session.request("ListActors", {})[1]["actors"]
     named = [

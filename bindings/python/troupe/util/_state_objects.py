@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from troupe import state
+from troupe._context import ActorContext
 from troupe.util._state_logs import _only_here
 from troupe.util._state_records import LIMIT, StateRecord, chosen
 
@@ -56,8 +57,6 @@ def _object(each: dict[str, Any]) -> StateRecord:
 
 
 def _is_driver() -> bool:
-    from troupe._context import ActorContext
-
     return ActorContext.current is None
 
 

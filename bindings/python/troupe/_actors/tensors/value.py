@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from troupe import _pickled, exceptions
+from troupe._actors import tensors
 from troupe._actors.tensors import kept, server
 from troupe._bridge import native
 
@@ -201,7 +202,6 @@ def _value_with_tensors(
 ) -> Any:
     """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there
     meanwhile."""
-    from troupe._actors import tensors
     from troupe._actors.tensors import fetch
 
     held = native.borrow_life(life)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from troupe import _visible, exceptions
 from troupe._cluster import session as _session, status_lines, view
 from troupe._code import field_checks
-from troupe.azure import _start
+from troupe.azure import _files, _start
 from troupe.azure._command import Command
 from troupe.azure._jobs.job import Job, made_at, services_of
 from troupe.azure._jobs.not_here import INSTEAD_OF, NO_METHODS, NOT_HERE
@@ -307,8 +307,6 @@ class JobOperations:
         `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it
         now.
         """
-        from troupe.azure import _files
-
         show = _progress.Display(
             handle, quiet=quiet, patience_s=_PATIENCE_S, asked_by="environment_variables="
         )
@@ -375,8 +373,6 @@ class JobOperations:
         that is not over or an output that it has not, ObjectLostError where its nodes are gone,
         OutOfDiskError, an OSError, with the bytes that are needed and free, OSError.
         """
-        from troupe.azure import _files
-
         folder, pipeline, seen = Path(download_path), self._pipeline(name), self._sweep(name)
         if pipeline is not None:
             status = self.get(name).status

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import troupe
-from troupe import _pickled, _visible, exceptions
+from troupe import _pickled, _visible, exceptions, tune
 from troupe._cluster import session as _session, view
 from troupe.tune._errors import TrialStopped, TuneError
 
@@ -103,8 +103,6 @@ class JobTrial:
 
         Raises what a job raises that has failed, TuneError for one that never logged the metric.
         """
-        from troupe import tune
-
         session = _session.current()
         name = self._free_name(session, tune.get_context().get_trial_id())
         reports = (

@@ -9,6 +9,7 @@ from typing import Any
 from troupe._code import yaml_files
 from troupe.azure import _schema
 from troupe.azure._command import Command, Origin
+from troupe.azure._sweep_job import Sweep
 from troupe.azure._yaml import sweep_checks
 
 
@@ -28,8 +29,6 @@ def sweep_of(
 ) -> Any:
     """Return a sweep: in its trial's command `${{search_space.lr}}` is the input `lr`, which a
     trial has its own value of."""
-    from troupe.azure._sweep_job import Sweep
-
     trial, inputs = sweep_checks.parts_of_sweep(fields)
     text = str(trial["command"]).replace("${{search_space.", "${{inputs.")
     about = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from troupe._cluster import connect, node_start
 from troupe.cli import _common
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ def dashboard(
     """
     _check(listen, certificate, key)
     check_installed("troupe dashboard")
-    from troupe._cluster import connect, node_start
     from troupe._dashboard import _app, _changes, _pages, _reader, _server, _sweeps
 
     choice = _common.which_cluster(address, cluster)

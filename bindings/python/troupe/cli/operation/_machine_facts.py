@@ -22,6 +22,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from troupe import exceptions
+
 HEAD_PORT = 6400  # of `troupe start --head`, unless --port says another
 CONNECT_S = 5.0
 _AT_ONCE = 16
@@ -158,7 +160,6 @@ def _home() -> tuple[str, str]:
 
 
 def _missing_programs() -> tuple[str, ...]:
-    from troupe import exceptions
     from troupe._cluster import executables
 
     missing = []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from troupe._cluster import connect
 from troupe.cli import _common, _submit_options as _options
 
 _PORT = 8265  # of Ray's dashboard, which Ray's client takes where it is told of none
@@ -54,7 +55,6 @@ def serve(
             raise click.UsageError(_EXTRA) from None
         raise
     from troupe import stand_ins
-    from troupe._cluster import connect
 
     environment = dict(os.environ)  # COMMAND's own `ray` is the one that is installed
     stand_ins.install([stand_ins.RAY], starts=False)

@@ -26,7 +26,7 @@ from queue import Queue
 from typing import Any
 
 from troupe import exceptions
-from troupe._code import capture
+from troupe._code import capture, user_main
 from troupe._identity import new_id
 from troupe.train._run_folder import synced
 from troupe.tune._journal.journal import FILE, Journal, JournalError
@@ -222,8 +222,6 @@ def trainable_of(folder: Path) -> Any:
 
     Raises FileNotFoundError where it could not be kept, what unpickling raises.
     """
-    from troupe._code import user_main
-
     if not (folder / TRAINABLE).exists():
         raise FileNotFoundError(
             f"the sweep in {folder} has not kept what its trials run, which was too large or could "
