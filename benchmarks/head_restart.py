@@ -20,7 +20,7 @@ import time
 
 import report
 
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._cluster import executables
 
 

@@ -32,7 +32,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import head_restart  # noqa: E402
 import report  # noqa: E402
 
-from troupe._bridge import native  # noqa: E402
+from troupe._base.bridge import native  # noqa: E402
 from troupe._cluster import executables  # noqa: E402
 
 STREAMS = 100

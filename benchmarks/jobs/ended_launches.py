@@ -23,9 +23,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from report import keep, settle  # noqa: E402
 
-from troupe._bridge import native  # noqa: E402
+from troupe._base.bridge import native  # noqa: E402
+from troupe._base.identity import new_id  # noqa: E402
 from troupe._cluster import executables  # noqa: E402
-from troupe._identity import new_id  # noqa: E402
 
 CLIENTS = 16
 LEAST_S = 1

@@ -182,7 +182,7 @@ PyObject* AppendRaised(actors::ByteBuffer& out, std::size_t bytes_max) {
 }
 
 void AppendException(actors::ByteBuffer& out, PyObject* exception, std::size_t bytes_max) {
-  if (!AppendCarried(out, AsCarried(exception, "troupe._exception_pickles", "carried"),
+  if (!AppendCarried(out, AsCarried(exception, "troupe._base.exception_pickles", "carried"),
                      bytes_max / 2) &&
       !AppendCarried(out, AsCarried(exception, "troupe._code.failures", "without_what_cannot_be"),
                      bytes_max / 2)) {

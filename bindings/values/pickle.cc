@@ -86,7 +86,7 @@ PyObject* FunctionOf(const char* module_name, const char* name, PyObject** kept)
 /// Whatever its constructor takes; NotImplemented: as ever.
 PyObject* ReduceException(PyObject* exception) {
   static PyObject* kept = nullptr;
-  PyObject* const reduced = FunctionOf("troupe._exception_pickles", "reduced", &kept);
+  PyObject* const reduced = FunctionOf("troupe._base.exception_pickles", "reduced", &kept);
   return reduced != nullptr ? PyObject_CallOneArg(reduced, exception) : nullptr;
 }
 

@@ -215,7 +215,7 @@ PyObject* AsFuture(PyObject* self, PyObject*) { return Wrapped(ToFuture(self, nu
 
 /// Calls back with the value, or with the exception as it is.
 PyObject* OnCompleted(PyObject* self, PyObject* callback) {
-  PyObject* module = PyImport_ImportModule("troupe._calls");
+  PyObject* module = PyImport_ImportModule("troupe._base.calls");
   PyObject* done = module != nullptr
                        ? PyObject_CallMethod(module, "on_completed", "OO", self, callback)
                        : nullptr;

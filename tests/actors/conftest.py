@@ -16,7 +16,7 @@ def error_factory():
     yield
     native.set_error_factory(None)
     native.set_task_error_factory(None)
-    bridge = sys.modules.get("troupe._bridge")
+    bridge = sys.modules.get("troupe._base.bridge")
     if bridge is not None:  # the package's own tests run in this process too
         bridge.raise_our_errors()
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from troupe import exceptions
+from troupe._base.exception_pickles import carried
 from troupe._code.failures import pickled
-from troupe._exception_pickles import carried
 from troupe.util.serialization import deregister_serializer, register_serializer
 
 

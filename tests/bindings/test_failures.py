@@ -8,9 +8,9 @@ import os
 import pytest
 
 import troupe
+from troupe._base.tracebacks import CppFrames
 from troupe._cluster import logs
 from troupe._code import failures
-from troupe._tracebacks import CppFrames
 
 OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import troupe
+from troupe._base.context import ActorContext
 from troupe._cluster import variables
-from troupe._context import ActorContext
 
 # what the process began with, what the node has given its actor (None: it is a rank or a driver),
 # the ids

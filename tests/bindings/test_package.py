@@ -15,8 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from troupe import _checks, exceptions
+from troupe import exceptions
 from troupe._actors import deaths, options
+from troupe._base import checks as _checks
 from troupe._cluster import resources, scratch, variables
 from troupe._code import capture, environment, failures, runtime_env
 from troupe._process import group_names, process_groups
@@ -53,7 +54,7 @@ def test_cancel_waits_for_a_module_that_another_thread_is_loading(module: str) -
     out = run(f"""
 import importlib.util, sys, threading
 import troupe
-from troupe import _calls
+from troupe._base import calls as _calls
 from troupe._tasks import functions as _tasks
 begun, go_on = threading.Event(), threading.Event()
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import troupe
-from troupe import _identity, _pickled, exceptions
+from troupe import _pickled, exceptions
 from troupe._actors import constructor, method_options
+from troupe._base import identity as _identity
 from troupe._code import capture, program
 from troupe._ray_cluster.driver import RayDriver
 from troupe.azure._mpi import MpiStart
@@ -192,7 +193,7 @@ def test_datasets_and_their_shares_arrive_as_they_were() -> None:
 
 
 def test_exceptions_arrive_as_what_they_were() -> None:
-    from troupe._exception_pickles import carried
+    from troupe._base.exception_pickles import carried
 
     error = travelled(
         exceptions.with_type_of(

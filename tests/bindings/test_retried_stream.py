@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from troupe import _calls, exceptions
+from troupe import exceptions
 from troupe._actors import retried_streams
 from troupe._actors.method_options import MethodOptions
 from troupe._actors.streams import NOT_YET
+from troupe._base import calls as _calls
 
 
 class Attempt:

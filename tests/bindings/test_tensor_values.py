@@ -16,7 +16,7 @@ import pytest
 from troupe import exceptions
 from troupe._actors import tensors
 from troupe._actors.tensors import fetch, kept, server, value
-from troupe._context import ActorContext
+from troupe._base.context import ActorContext
 
 torch = pytest.importorskip("torch")
 

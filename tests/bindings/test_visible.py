@@ -1,4 +1,4 @@
-"""What is shown to people has no sequence that a terminal obeys: V1 and V2 of troupe/_visible.py.
+"""Text for people has no sequence that a terminal obeys: V1 and V2 of troupe/_base/visible.py.
 
 Method: texts made of the pieces that sequences consist of, at random from fixed seeds, and cut at
 every place.
@@ -12,7 +12,7 @@ import unicodedata
 
 import pytest
 
-from troupe import _visible
+from troupe._base import visible as _visible
 
 PIECES = [
     "\x1b",

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from troupe import _native
-from troupe._identity import new_id
+from troupe._base.identity import new_id
 from troupe._process import os_calls, prefork
 
 LIMIT_S = 60.0

@@ -288,7 +288,7 @@ def test_install_in_a_program_of_ones_own(home: Home, tmp_path: Path) -> None:
 THREADS = """
 import os, sys, threading, types
 from troupe import stand_ins
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 from troupe._cluster import variables
 sys.setswitchinterval(1e-6)
 over = threading.Event()

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 import troupe
-from troupe import _background
+from troupe._base import background as _background
 
 WITHIN_S = 30.0
 

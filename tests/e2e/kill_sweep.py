@@ -130,7 +130,7 @@ class Writer:
     """One client of values; a thread of its own."""
 
     def __init__(self, socket: str, recorder: Recorder, number: int, done: threading.Event) -> None:
-        from troupe._bridge import native
+        from troupe._base.bridge import native
 
         self.control = native.ControlClient.connect_unix(socket, return_timeout=RETURN_TIMEOUT_S)
         self.recorder, self.number, self.done = recorder, number, done
@@ -185,7 +185,7 @@ class Launcher:
     its own."""
 
     def __init__(self, socket: str, recorder: Recorder, trace: Path, done: threading.Event) -> None:
-        from troupe._bridge import native
+        from troupe._base.bridge import native
         from troupe._cluster import connect, session
 
         self.session = connect.connect(f"unix:{socket}", return_timeout=RETURN_TIMEOUT_S)

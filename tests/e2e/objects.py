@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 
 def nothing_held(figures: Callable[[], dict]) -> Callable[[], bool]:

@@ -23,7 +23,7 @@ from handles import Watched, all_looked_at
 import troupe
 from troupe import exceptions
 from troupe._actors.link import LINKS
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._cluster import session
 from troupe.util.queue import Queue
 

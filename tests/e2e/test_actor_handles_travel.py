@@ -20,7 +20,7 @@ from handles import Watched, all_looked_at
 from test_actor_handles import Holder, made
 
 import troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

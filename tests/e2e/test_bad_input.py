@@ -9,7 +9,8 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe import _identity, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity
 from troupe.launch import distributed, ray_launch
 
 

@@ -25,7 +25,7 @@ from tcp_cuts import cut_tcp, port_of
 
 import troupe
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 np = pytest.importorskip("numpy")

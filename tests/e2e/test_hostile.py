@@ -28,7 +28,7 @@ from hostile import Authority, Door, bombed, client_hello, ended, header, looped
 from test_resume import cut_tcp
 
 import troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._cluster import session
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not find this file

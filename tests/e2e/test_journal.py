@@ -57,7 +57,7 @@ def test_the_journal_of_a_running_head_is_left_alone(home: Home) -> None:
 
 
 def test_snapshots_bound_the_journal(home: Home) -> None:
-    from troupe._bridge import native
+    from troupe._base.bridge import native
     from troupe._cluster import executables
 
     args = [f"--state-dir={home.path / 'cluster'}", "--snapshot-every=200"]
@@ -93,10 +93,10 @@ def test_launches_that_are_over_leave_the_heads_memory_and_are_read_from_its_arc
 ) -> None:
     """Launches wait for nodes that never come, and are cancelled: 120 of them, at a head that keeps
     5 in memory."""
-    from troupe._bridge import native
+    from troupe._base.bridge import native
+    from troupe._base.identity import new_id
     from troupe._cluster import executables, view
     from troupe._cluster.session import Session
-    from troupe._identity import new_id
 
     in_memory, launches = 5, 120
     monkeypatch.setenv("TROUPE_TEST_LIMITS", "ended_least=0.001")
@@ -159,7 +159,7 @@ def test_a_full_disk_stops_nothing_that_was_promised(
     """Writes find no room for a while: what was asked waits or is refused by name, and goes on
     afterwards."""
     from troupe import exceptions
-    from troupe._bridge import native
+    from troupe._base.bridge import native
     from troupe._cluster import executables
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.write=full@200-212")
@@ -198,7 +198,7 @@ def test_an_error_of_the_disk_ends_the_head_by_name(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from troupe import exceptions
-    from troupe._bridge import native
+    from troupe._base.bridge import native
     from troupe._cluster import executables
 
     monkeypatch.setenv("TROUPE_FAULTS", "journal.sync.after=fail@20-")

@@ -18,7 +18,7 @@ from objects import all_released, nothing_held
 
 import troupe
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 np = pytest.importorskip("numpy")
 

@@ -16,7 +16,7 @@ from objects import all_released, arrays_of, differing, unaligned
 
 import troupe
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 np = pytest.importorskip("numpy")
 

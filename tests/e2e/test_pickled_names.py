@@ -12,7 +12,7 @@ from typing import Any
 from conftest import TIMEOUT_S, Home
 
 import troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._code import capture
 from troupe.util import placement_group, remove_placement_group
 

@@ -20,7 +20,7 @@ from objects import nothing_held
 
 import troupe
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe.launch import distributed
 
 WITHIN_S = 30.0
@@ -157,7 +157,7 @@ def test_what_a_launch_takes_and_gives_has_no_refs(idle: Home) -> None:
 def test_shutdown_lets_go_of_them(home: Home) -> None:
     done = home.python("""
 import pickle, numpy as np, troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 for round in range(2):
     with troupe.init(num_cpus=1):
         data = pickle.dumps(troupe.put(np.zeros(1 << 20)))

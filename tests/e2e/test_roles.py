@@ -18,7 +18,7 @@ import pytest
 from conftest import Home, eventually
 
 import troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._cluster import blobs, session, workers
 from troupe.launch import ray_launch
 

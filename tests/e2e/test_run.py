@@ -388,7 +388,7 @@ def test_what_the_command_leaves_behind_is_ended(run: Run, home: Home) -> None:
 def test_no_secret_in_sight(run: Run, home: Home, tmp_path: Path) -> None:
     """Neither argv nor the environment of any process of the run has the secret or a token of
     it."""
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     os.mkfifo(tmp_path / "go")
     leader, follower = (

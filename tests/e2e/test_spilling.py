@@ -26,7 +26,7 @@ LIMIT = 64 * MIB
 # What every driver here begins with.
 HEAD = """
 import os, sys, numpy as np, troupe
-from troupe._bridge import native
+from troupe._base.bridge import native
 sys.path.append(os.environ["TESTS"])
 from conftest import eventually
 MIB, FOLDER, figures = 1 << 20, os.environ["FOLDER"], native._object_figures

@@ -62,7 +62,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 def test_another_code_than_zero_is_a_crash_with_that_code(idle: Home, kind: str) -> None:
     with pytest.raises(exceptions.ActorDiedError, match="ended: exit 3\\b") as caught:
         troupe.get(KINDS[kind]().leave.remote(3), timeout=TIMEOUT_S)
-    assert "in leave" in str(caught.value) and "_calls.py" not in str(caught.value)
+    assert "in leave" in str(caught.value) and "_base/calls.py" not in str(caught.value)
 
 
 def test_a_text_is_said_and_is_code_1(idle: Home) -> None:

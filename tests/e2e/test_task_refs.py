@@ -15,7 +15,7 @@ from objects import nothing_held
 
 import troupe
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 np = pytest.importorskip("numpy")
 

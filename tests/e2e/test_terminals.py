@@ -3,7 +3,7 @@ what was written.
 
 Method: scripts in processes of their own whose ranks, actors and errors say escape sequences; what
 comes out of them, and of the commands, is looked at. What is let through is decided in
-troupe/_visible.py (tests/bindings/test_visible.py).
+troupe/_base/visible.py (tests/bindings/test_visible.py).
 """
 
 from __future__ import annotations

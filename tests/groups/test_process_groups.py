@@ -75,7 +75,7 @@ def test_a_group_is_made_again_whatever_became_of_the_connection_to_the_store(
         import torch
         import torch.distributed as dist
 
-        from troupe import _rendezvous
+        from troupe._base import rendezvous as _rendezvous
         from troupe._process import gloo_sockets
 
         _rendezvous._ANSWERS_S = 0.5

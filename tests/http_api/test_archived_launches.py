@@ -15,12 +15,12 @@ from e2e_conftest import Home, eventually
 from http_head import Client
 
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
+from troupe._base.identity import new_id
 from troupe._cluster import executables, view
 from troupe._cluster.session import Session
 from troupe._code import travelled
 from troupe._dashboard._reader import ClusterReader
-from troupe._identity import new_id
 from troupe.job_submission import _jobs
 
 IN_MEMORY, LAUNCHES, JOBS_EVERY = 5, 230, 10

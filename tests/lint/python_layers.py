@@ -17,28 +17,13 @@ EXTENSION = "troupe._native"  # in C++, below all
 
 # Below all rooms: what each of them may use.
 ROOTS = (
-    "_after_import",
-    "_background",
-    "_bridge",
-    "_callbacks",
-    "_calls",
-    "_checks",
-    "_context",
-    "_exception_pickles",
-    "_identity",
-    "_job",
+    "_base",
     "_pickled",
-    "_rendezvous",
-    "_strategies",
-    "_tracebacks",
     "_tracing.record",
     "_typed",
     "_typed.option",
     "_typed.per_session",
-    "_visible",
-    "_waiting",
     "_wire",
-    "_words",
     "exceptions",
     "dag",  # public, and asks nothing of its nodes but what all calls have
 )
@@ -70,7 +55,16 @@ ROOMS = (
     ("_tasks", ("_tasks",)),
     ("_process", ("_process",)),
 )
-PACKAGES = ("_cluster", "_code", "_actors", "_tracking", "launch", "_tasks", "_process")
+PACKAGES = (
+    "_base",
+    "_cluster",
+    "_code",
+    "_actors",
+    "_tracking",
+    "launch",
+    "_tasks",
+    "_process",
+)
 FACES = "faces"
 
 # Modules that import by a name which is no literal, and why that hides nothing.

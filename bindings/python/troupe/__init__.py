@@ -50,7 +50,7 @@ _WHERE = {
     "ActorHandle": "_actors.handle",
     "method": "_actors.method_options",
     "get_runtime_context": "_runtime_context",
-    "ObjectRef": "_calls",
+    "ObjectRef": "_base.calls",
     "ObjectRefGenerator": "_actors.streams",
     "DynamicObjectRefGenerator": "_actors.streams",
     "timeline": "_timeline",
@@ -118,7 +118,7 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
         nodes as nodes,
         shutdown as shutdown,
     )
-    from troupe._calls import ObjectRef as ObjectRef
+    from troupe._base.calls import ObjectRef as ObjectRef
     from troupe._gpu_ids import get_gpu_ids as get_gpu_ids
     from troupe._runtime_context import get_runtime_context as get_runtime_context
     from troupe._tasks.objects import cancel as cancel, get as get, put as put, wait as wait

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from troupe import _identity, _job, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity, job as _job
+from troupe._base.context import ActorContext
 from troupe._cluster import (
     connect,
     home,
@@ -23,7 +25,6 @@ from troupe._cluster import (
     view as _view,
 )
 from troupe._code import main_import
-from troupe._context import ActorContext
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -319,7 +320,7 @@ def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = Fa
     current = _session.current_or_none()
     if current is None or current.in_process:
         return
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     _session.set_current(None)
     native._let_go_of_pickled_refs()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from troupe._base.context import ActorContext
 from troupe._cluster import variables
-from troupe._context import ActorContext
 
 
 def get_gpu_ids() -> list[int] | list[str]:

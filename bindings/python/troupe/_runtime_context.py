@@ -6,11 +6,11 @@ import json
 import warnings
 from typing import Any
 
+from troupe._base.context import ActorContext
+from troupe._base.identity import HexID, boot_id
 from troupe._cluster import session as _session, workers
 from troupe._code import runtime_env as _runtime_env
-from troupe._context import ActorContext
 from troupe._gpu_ids import get_gpu_ids
-from troupe._identity import HexID, boot_id
 from troupe._typed.per_session import PerSession
 from troupe.launch import _context
 from troupe.util.annotations import RayDeprecationWarning
@@ -71,7 +71,7 @@ class RuntimeContext:
     def get_task_id(self) -> str | None:
         """Id (hex) of the task, or of the call of an actor's plain method, that this thread
         runs."""
-        from troupe._bridge import native
+        from troupe._base.bridge import native
 
         running = native.running_call()
         if running is None or ActorContext.current is None:
@@ -81,7 +81,7 @@ class RuntimeContext:
     def get_task_name(self) -> str | None:
         """Its name: `name=` of a remote function, or the function's own; `Class.method` of an
         actor's method."""
-        from troupe._bridge import native
+        from troupe._base.bridge import native
         from troupe._tasks.host import TaskHost
 
         running = native.running_call()
@@ -96,7 +96,7 @@ class RuntimeContext:
 
         RuntimeError outside a plain method.
         """
-        from troupe._bridge import native
+        from troupe._base.bridge import native
 
         cancelled = native.is_cancelled()
         if cancelled is None:
@@ -150,7 +150,7 @@ class RuntimeContext:
 
     def get_worker_id(self) -> str:
         """Tells this process from all others (hex)."""
-        from troupe._bridge import native
+        from troupe._base.bridge import native
 
         found: str = native.completed_ref(None).hex()[:16]
         return found

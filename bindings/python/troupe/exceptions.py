@@ -12,8 +12,9 @@ import builtins
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _pickled, _visible
-from troupe._exception_pickles import carried, dict_of, made
+from troupe import _pickled
+from troupe._base import visible as _visible
+from troupe._base.exception_pickles import carried, dict_of, made
 
 
 class TroupeError(Exception):
@@ -350,7 +351,7 @@ _dual_classes: dict[tuple[type, type], type] = {}
 def _shown_as(base: type) -> tuple[str, str]:
     """The module and the name by which a class made on demand shows its base: Ray's, in a program
     that is written for it."""
-    from troupe import _job
+    from troupe._base import job as _job
 
     known = next((name for name in _RAYS if globals()[name] is base), None)
     return (
@@ -452,7 +453,7 @@ def for_future(error: BaseException) -> BaseException:
     kind = type(error)
     if issubclass(kind, Exception) and not _of_await(kind):
         return error
-    from troupe._tracebacks import words_of
+    from troupe._base.tracebacks import words_of
 
     base, _ = getattr(kind, "_dual_of", (TaskError, None))
     text = _text_of(error) or f"{kind.__name__}: {words_of(error)}"

@@ -10,7 +10,8 @@ import itertools
 from typing import Any
 
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
+from troupe._base.identity import TASKS_CLASS, short
 from troupe._cluster import (
     connect,
     fabric,
@@ -21,7 +22,6 @@ from troupe._cluster import (
     view as _view,
 )
 from troupe._code import environment
-from troupe._identity import TASKS_CLASS, short
 from troupe._tasks import lists
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from troupe import azure, stand_ins
-from troupe._after_import import after_import, replace
+from troupe._base.after_import import after_import, replace
 from troupe._tracking.jobs import job_store
 
 

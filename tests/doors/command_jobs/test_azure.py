@@ -17,7 +17,8 @@ import pytest
 from azure_jobs import LIMIT_S, folder_of, ran, run
 from e2e_conftest import Home, eventually
 
-from troupe import _job, exceptions
+from troupe import exceptions
+from troupe._base import job as _job
 from troupe.azure import Data, Input, MLClient, Output, command
 from troupe.azure.constants import ListViewType
 

@@ -22,7 +22,7 @@ from troupe._tracking import empty_store
 
 COUNTS = """
 import json, sqlite3, sys
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 from troupe._tracking import empty_store
 folder, *names = sys.argv[1:]
 after_import({"mlflow.store.db.utils": lambda utils: empty_store.install(utils, folder)})

@@ -14,7 +14,7 @@ from conftest import eventually
 import troupe
 import troupe.experimental
 from troupe._actors.tensors import server
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 LIMIT_S = 60.0
 

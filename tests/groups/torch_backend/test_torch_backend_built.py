@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._process.torch_backend import build
 from troupe._process.torch_backend.meeting import listen, meet
 

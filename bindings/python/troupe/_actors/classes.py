@@ -12,16 +12,17 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from troupe import _job, _pickled, _words, exceptions
+from troupe import _pickled, exceptions
 from troupe._actors import handle_counts, options as _actor_options, parameters
 from troupe._actors.handle import ActorHandle, watched
 from troupe._actors.handle_counts import Life
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import Remote, Traits
 from troupe._actors.option_table import ActorOptions
+from troupe._base import job as _job, words as _words
+from troupe._base.identity import new_id
 from troupe._cluster import infeasible, selectors, session as _session
 from troupe._code import environment as _environment, main_import
-from troupe._identity import new_id
 from troupe._typed import ActorClassOf, ActorT, ConstructorT, option as _option
 
 if TYPE_CHECKING:

@@ -18,11 +18,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _callbacks, _calls, _pickled, _words, exceptions
-from troupe._bridge import native
+from troupe import _pickled, exceptions
+from troupe._base import callbacks as _callbacks, calls as _calls, words as _words
+from troupe._base.bridge import native
+from troupe._base.identity import boot_id
 from troupe._cluster import signals
 from troupe._code import capture, user_main
-from troupe._identity import boot_id
 
 BRINGING_S = 60.0  # from when the actor's process waits for what its maker is to bring
 _MARK = b"TRpackage"  # no pickle begins so

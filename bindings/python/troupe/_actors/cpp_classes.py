@@ -13,14 +13,15 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _calls, exceptions
+from troupe import exceptions
 from troupe._actors import classes, options as _actor_options
 from troupe._actors.handle import ActorHandle
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import Remote, Traits
+from troupe._base import calls as _calls
+from troupe._base.identity import new_id
 from troupe._cluster import selectors, session as _session
 from troupe._code import capture, environment as _environment
-from troupe._identity import new_id
 
 _NOT_OF_CPP = {
     "max_concurrency": "its methods run one after the other",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from troupe import _words, exceptions
+from troupe import exceptions
+from troupe._base import words as _words
 from troupe._code import failures
 
 

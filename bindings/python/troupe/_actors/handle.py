@@ -7,14 +7,15 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _pickled, _waiting, exceptions
+from troupe import _pickled, exceptions
 from troupe._actors.handle_counts import Life
 from troupe._actors.link import ActorLink, Caller
 from troupe._actors.method_options import MethodOptions, Traits
 from troupe._actors.method_table import STREAMING, MethodOptions as GivenOptions, ReturnsOptions
 from troupe._actors.parameters import check_of
+from troupe._base import waiting as _waiting
+from troupe._base.identity import HexID
 from troupe._cluster import session as _session
-from troupe._identity import HexID
 from troupe._typed import ActorT, HandleOf, P, R, RemoteCall, option as _option
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ the head knows which one was found.
 
 A process lets go of a life when its own calls to the actor have their answers, so that a handle may
 be dropped behind a call. What is let go of is only queued where that happens, which may be the
-garbage collector in any thread, for the thread in the background (`_background`), which begins with
-the first life.
+garbage collector in any thread, for the thread in the background (`_base.background`), which begins
+with the first life.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from troupe import _background
-from troupe._bridge import native
+from troupe._base import background as _background
+from troupe._base.bridge import native
 
 if TYPE_CHECKING:
     from troupe._actors.link import ActorLink

@@ -14,10 +14,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _background, _calls, _job, _words, exceptions
+from troupe import exceptions
 from troupe._actors import handle_counts, link_state
 from troupe._actors.deaths import death_of
 from troupe._actors.parameters import Check
+from troupe._base import background as _background, calls as _calls, job as _job, words as _words
 from troupe._cluster import session as _session
 from troupe._typed.per_session import PerSession
 from troupe._wire import FailureKind

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _checks, _pickled, _words
+from troupe import _pickled
 from troupe._actors import parameters as _parameters
 from troupe._actors.method_table import (
     DYNAMIC,
@@ -24,6 +24,7 @@ from troupe._actors.method_table import (
     ReturnsOptions,
 )
 from troupe._actors.parameters import Parameters
+from troupe._base import checks as _checks, words as _words
 from troupe._typed import option as _option
 
 if TYPE_CHECKING:

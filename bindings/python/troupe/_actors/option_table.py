@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from troupe import _checks, _job, _words
+from troupe._base import checks as _checks, job as _job, words as _words
 from troupe._cluster import resources as _resources
 from troupe._cluster.options.placed import INFEASIBLE, PRIORITY
 from troupe._typed.option import FOR_RAY, Option, table_of
 
 if TYPE_CHECKING:
-    from troupe._cluster.groups import PlacementGroup
-    from troupe._strategies import (
+    from troupe._base.strategies import (
         NodeAffinitySchedulingStrategy,
         NodeLabelSchedulingStrategy,
         PlacementGroupSchedulingStrategy,
     )
+    from troupe._cluster.groups import PlacementGroup
 
 
 def _where_given(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:

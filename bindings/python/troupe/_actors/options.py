@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _checks
 from troupe._actors.option_table import ACTORS
+from troupe._base import checks as _checks
+from troupe._base.context import ActorContext
 from troupe._cluster import resources, selectors, session as _session
-from troupe._context import ActorContext
 from troupe._typed import option as _option
 
 THREADS = "TROUPE_THREADS"
@@ -45,7 +45,7 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
 
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the actor's own process must know of them."""
-    from troupe._strategies import PlacementGroupSchedulingStrategy
+    from troupe._base.strategies import PlacementGroupSchedulingStrategy
 
     _, held = resources.for_actor(
         options.get("num_cpus"),
@@ -70,8 +70,8 @@ def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def captured(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of what is made here: unless they say where, in the placement group of the actor
     or task that makes it, if that one captures its children; these do so in turn."""
+    from troupe._base.strategies import PlacementGroupSchedulingStrategy
     from troupe._cluster.groups import PlacementGroup
-    from troupe._strategies import PlacementGroupSchedulingStrategy
 
     here = ActorContext.current
     if (
@@ -139,7 +139,7 @@ def spec_of(
 
 def _placement(strategy: Any) -> dict[str, Any]:
     """The fields a scheduling strategy sets."""
-    from troupe import _strategies as known
+    from troupe._base import strategies as known
 
     if strategy is None or strategy == "DEFAULT":
         return {}

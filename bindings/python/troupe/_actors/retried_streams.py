@@ -13,11 +13,12 @@ import threading
 import weakref
 from typing import Any
 
-from troupe import _calls, exceptions
+from troupe import exceptions
 from troupe._actors import retries as _retries
 from troupe._actors.link import ActorLink
 from troupe._actors.method_options import MethodOptions
 from troupe._actors.streams import NOT_YET, ObjectRefGenerator
+from troupe._base import calls as _calls
 
 
 class RetriedStream(ObjectRefGenerator):

@@ -12,11 +12,12 @@ import functools
 import threading
 from typing import Any, Generic, TypeVar
 
-from troupe import _calls, exceptions
+from troupe import exceptions
 from troupe._actors import tensors
 from troupe._actors.link import ActorLink, Caller
 from troupe._actors.method_options import MethodOptions
-from troupe._bridge import native
+from troupe._base import calls as _calls
+from troupe._base.bridge import native
 
 _KEPT = (
     type(None),

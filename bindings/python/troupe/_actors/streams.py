@@ -8,8 +8,9 @@ import types
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from troupe import _calls, _pickled, exceptions
-from troupe._bridge import native
+from troupe import _pickled, exceptions
+from troupe._base import calls as _calls
+from troupe._base.bridge import native
 from troupe._typed import RefsOf, T
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import boot_id
 from troupe._cluster import (
     executables,
     home,
@@ -22,7 +23,6 @@ from troupe._cluster import (
     scratch,
     session as _session,
 )
-from troupe._identity import boot_id
 from troupe._tracing import record
 from troupe._wire import Role
 
@@ -118,7 +118,7 @@ def _over_socket(
     return_timeout: float = 0.0,
     role: str = Role.CLIENT,
 ) -> _session.Session:
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     control = native.ControlClient.connect_unix(socket, return_timeout=return_timeout, role=role)
     return _opened(control, address, namespace, return_timeout)
@@ -151,7 +151,7 @@ def connect(
     look and do nothing else, unless the token is a client's. Raises ConnectionError when nobody
     answers, JoinError when the cluster refuses, ValueError for an address that is none.
     """
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     _session.check_allowed()
     role = Role.OBSERVER if observes else Role.CLIENT

@@ -14,10 +14,11 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from troupe import _callbacks, _job, _visible, exceptions
+from troupe import exceptions
+from troupe._base import callbacks as _callbacks, job as _job, visible as _visible
+from troupe._base.identity import TASKS_CLASS
+from troupe._base.tracebacks import CppFrames
 from troupe._cluster import live_output, output_rows, workers
-from troupe._identity import TASKS_CLASS
-from troupe._tracebacks import CppFrames
 
 CHUNK_BYTES = 256 << 10
 LONG_POLL_MS = 55_000

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from troupe import _identity, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity
 from troupe._cluster import folders, variables
 
 READY_TIMEOUT_S = 30.0

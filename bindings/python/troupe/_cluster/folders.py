@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from troupe._identity import new_id
+from troupe._base.identity import new_id
 
 UNFINISHED = ".new"
 """End of the names of files that are being written, and take the place of others"""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from troupe import _pickled, exceptions
+from troupe._base.identity import HexID
 from troupe._cluster import session as _session
-from troupe._identity import HexID
 
 
 class PlacementGroup:
@@ -52,7 +52,7 @@ class PlacementGroup:
         `get` raises TaskPlacementGroupRemoved once the group is removed, PlacementError when it can
         no longer be placed.
         """
-        from troupe import _calls
+        from troupe._base import calls as _calls
 
         promise = _calls.Promise()
         session = _session.current()

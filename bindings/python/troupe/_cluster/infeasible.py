@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from troupe import _job, exceptions
+from troupe import exceptions
+from troupe._base import job as _job
 from troupe._cluster import resources, status_lines, workers
 
 POLICIES = ("refuse", "wait")

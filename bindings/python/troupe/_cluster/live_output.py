@@ -24,7 +24,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from troupe import _visible
+from troupe._base import visible as _visible
 from troupe._cluster import cell_output, output_rows, terminal_text
 
 REDRAW_S = 0.2

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from troupe import exceptions
+from troupe._base.tracebacks import CppFrames, is_frame_of_runtime
 from troupe._cluster import output_rows, signals, workers
-from troupe._tracebacks import CppFrames, is_frame_of_runtime
 
 CHUNK_BYTES = 256 << 10
 CHUNK_BYTES_LEAST = 4 << 10

@@ -151,7 +151,7 @@ def token_text(token_file: str) -> str:
 
 
 def _token_facts(token_file: str, text: str) -> dict[str, Any]:
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     try:
         return dict(native.check_token(text))

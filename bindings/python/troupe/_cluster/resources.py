@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from troupe._base.context import ActorContext
 from troupe._cluster import status_lines
-from troupe._context import ActorContext
 
 _SCALE = 10_000
 MEMORY_MAX = 10**14

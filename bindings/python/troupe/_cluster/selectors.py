@@ -95,7 +95,7 @@ def of_group(options: Mapping[str, Any]) -> Mapping[str, Any]:
     scheduling strategy."""
     if not any(name in options for name in GROUP_OPTIONS):
         return options
-    from troupe._strategies import PlacementGroupSchedulingStrategy
+    from troupe._base.strategies import PlacementGroupSchedulingStrategy
 
     rest = {name: value for name, value in options.items() if name not in GROUP_OPTIONS}
     group, index = (

@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from troupe import _callbacks, _job, exceptions
+from troupe import exceptions
+from troupe._base import callbacks as _callbacks, job as _job
 from troupe._cluster.watched_state import Board
 from troupe._wire import FailureKind
 
@@ -214,7 +215,7 @@ class Session:
         elif (
             kind == "Welcome" and self.in_process
         ):  # of the worker: another head knows this node now
-            from troupe import _background
+            from troupe._base import background as _background
 
             _background.begin()
             _background.later(

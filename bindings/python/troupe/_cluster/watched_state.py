@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _callbacks, exceptions
+from troupe import exceptions
+from troupe._base import callbacks as _callbacks
 from troupe._cluster import signals
 
 Entry = tuple[dict[str, Any], bytes]

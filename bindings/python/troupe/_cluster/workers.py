@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import boot_id
 from troupe._cluster import turns
-from troupe._identity import boot_id
 from troupe._typed.per_session import PerSession
 
 _lock = threading.Lock()
@@ -113,7 +113,7 @@ def nearest(session: Any) -> dict[str, Any]:
 
 
 def _connect(session: Any, node: str) -> Link:
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     info = next((each for each in node_infos(session) if each["node"] == node), None)
     if info is None:

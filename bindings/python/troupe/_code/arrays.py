@@ -9,7 +9,7 @@ import sys
 from typing import Any, Literal
 
 from troupe import _pickled
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._code.tensors import LARGE_BYTES
 
 ALIGNED_FROM_BYTES = 1 << 10

@@ -36,7 +36,7 @@ class _Sink:
 
 
 def _pickle_into(value: Any, sink: _Sink) -> None:
-    from troupe._bridge import native
+    from troupe._base.bridge import native
     from troupe._code.cloudpickle import Pickler
 
     native.pickling(lambda: Pickler(sink, protocol=5).dump(value))
@@ -44,7 +44,7 @@ def _pickle_into(value: Any, sink: _Sink) -> None:
 
 def cloudpickled(value: Any) -> bytes:
     """The pickle of what the runtime carries where refs cannot go: TypeError for one inside it."""
-    from troupe._bridge import native
+    from troupe._base.bridge import native
     from troupe._code import cloudpickle
 
     found: bytes = native.pickling(lambda: cloudpickle.dumps(value))

@@ -17,8 +17,8 @@ from typing import Any
 import cloudpickle
 
 from troupe import _pickled
+from troupe._base.exception_pickles import reduced
 from troupe._code import arrays, tensors, user_main
-from troupe._exception_pickles import reduced
 
 _NO_FILE = "<dynamic-code>"
 

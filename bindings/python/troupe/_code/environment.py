@@ -12,10 +12,11 @@ import sysconfig
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from troupe import _job, exceptions, stand_ins
+from troupe import exceptions, stand_ins
+from troupe._base import job as _job
+from troupe._base.identity import PYTHON_VERSION
 from troupe._cluster import variables
 from troupe._code import capture, runtime_env as _runtime_env, travelled
-from troupe._identity import PYTHON_VERSION
 from troupe._typed.per_session import PerSession
 
 _REMEMBERED_MAX = 1000

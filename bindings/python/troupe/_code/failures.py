@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from troupe import exceptions
-from troupe._exception_pickles import carried, without
-from troupe._tracebacks import is_of_runtime, words_of
+from troupe._base.exception_pickles import carried, without
+from troupe._base.tracebacks import is_of_runtime, words_of
 from troupe._wire import FailureKind
 
 TRACEBACK_BYTES_MAX = 64 << 10

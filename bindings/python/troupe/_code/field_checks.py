@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from troupe._checks import or_nearest as or_nearest
+from troupe._base.checks import or_nearest as or_nearest
 
 
 def known(what: str, name: str, names: Iterable[str]) -> None:

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _identity, _pickled, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import identity as _identity
 from troupe._code import runtime_env
 
 SCRIPT, MODULE, PATH, COMMAND = "script", "module", "path", "command"

@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _identity, _job, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity, job as _job
 from troupe._cluster import variables as _variables, workers
 from troupe._code import user_main
 from troupe._code.environment_checks import SETUP_TIMEOUT_S, check as check

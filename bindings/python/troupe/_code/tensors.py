@@ -11,7 +11,7 @@ import pickle
 from typing import Any
 
 from troupe import _pickled
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 LARGE_BYTES = 100 << 10
 

@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from markupsafe import escape
 from starlette.concurrency import run_in_threadpool
 
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe._cluster import logs as _logs
 from troupe._dashboard._live import ALIVE_S, Streams, at_most, event
 from troupe._dashboard._logs import LINES_MAX, clean, last

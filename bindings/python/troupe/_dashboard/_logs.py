@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe._cluster import logs as _logs, output_rows, workers
 from troupe._dashboard._reader import REQUEST_S, ClusterReader
 from troupe.launch import _logs as _launch_logs

@@ -14,8 +14,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from troupe import _visible
-from troupe._identity import short
+from troupe._base import visible as _visible
+from troupe._base.identity import short
 
 FOLDER = Path(__file__).parent
 BASE = "base.html"

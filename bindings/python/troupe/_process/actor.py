@@ -9,13 +9,14 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from troupe import _callbacks, exceptions
+from troupe import exceptions
 from troupe._actors.handle_counts import UNWANTED
 from troupe._actors.method_options import Traits
-from troupe._checks import EXIT_GRACE_S
+from troupe._base import callbacks as _callbacks
+from troupe._base.checks import EXIT_GRACE_S
+from troupe._base.context import ActorContext
 from troupe._cluster import session as _session
 from troupe._code import failures, runtime_env
-from troupe._context import ActorContext
 from troupe._process import exit as _leave, finish, process_groups, rank, stopping
 from troupe._process.channel import ProcessChannel
 from troupe._tracing import record
@@ -35,7 +36,7 @@ def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> No
     with record.span(record.Kind.PHASE, f"construct {begin['class_name']}"):
         living, traits, running, loop = _construct(channel, begin, attachment)
     ActorContext.current.traits = traits
-    from troupe import _calls
+    from troupe._base import calls as _calls
 
     server = _calls.listen(begin["socket_path"], channel.control)
     channel.send("ActorReady", {"failed": False, "repr_name": _repr_of(living[0])})
@@ -79,8 +80,8 @@ def _brought(
 ) -> tuple[Any, ...] | None:
     """What `loaded()` gives once the maker, on another host, has brought the refs inside the
     constructor's arguments; None: it did not come within BRINGING_S."""
-    from troupe import _calls
     from troupe._actors import constructor
+    from troupe._base import calls as _calls
 
     brought = constructor.Brought(loaded)
     server = _calls.listen(begin["socket_path"], channel.control)

@@ -15,7 +15,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from troupe import _identity
+from troupe._base import identity as _identity
 from troupe._code import runtime_env
 from troupe._process import main_imports, os_calls, threads
 from troupe._tracing import record

@@ -15,8 +15,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _callbacks
-from troupe._bridge import native
+from troupe._base import callbacks as _callbacks
+from troupe._base.bridge import native
 from troupe._code import failures
 from troupe._process import exit as _leave, group_epochs, stopping
 

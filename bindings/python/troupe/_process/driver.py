@@ -15,9 +15,9 @@ import time
 from typing import Any, NoReturn
 
 from troupe import exceptions
+from troupe._base.identity import new_id
 from troupe._cluster import session as _session, status_lines
 from troupe._code import failures
-from troupe._identity import new_id
 from troupe._process import exit as _leave, finish, rank
 from troupe._process.channel import ProcessChannel
 from troupe.launch import _large_result

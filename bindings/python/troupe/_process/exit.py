@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-from troupe._checks import EXIT_GRACE_S
+from troupe._base.checks import EXIT_GRACE_S
 
 exit_grace_s = EXIT_GRACE_S  # here: of the launch for ranks, of the actor for actors
 WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin

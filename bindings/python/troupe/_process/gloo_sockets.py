@@ -23,7 +23,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 _FOLDER = "/proc/self/fd"
 _lock = threading.Lock()

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe._after_import import replace
+from troupe._base.after_import import replace
 from troupe._process import group_epochs, group_names, torch_backend
 from troupe._process.group_questions import Questions
 from troupe._process.late_ranks import Pace, accused, late, there, told

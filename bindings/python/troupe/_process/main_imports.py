@@ -17,7 +17,7 @@ import sys
 import threading
 from typing import Any
 
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 from troupe._code.main_import import EXIT_CODE, VARIABLE
 
 _TEXT = """a child process of this pool could not import the script {script}, so it cannot run anything, and no other child could: its traceback is on stderr.

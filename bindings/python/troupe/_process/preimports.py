@@ -28,8 +28,8 @@ OFTEN_UNUSED = ("torch._dynamo",)
 that all imports take."""
 STANDARD = ("traceback", "json", "logging", "selectors", "concurrent.futures", "inspect", "hashlib")
 OWN_MODULES = (
-    "troupe._bridge",
-    "troupe._calls",
+    "troupe._base.bridge",
+    "troupe._base.calls",
     "troupe._process.channel",
     "troupe._process.rank",
     "troupe._process.actor",

@@ -22,8 +22,9 @@ import weakref
 from collections import Counter
 from typing import Any
 
-from troupe import _checks, _rendezvous, stand_ins
-from troupe._after_import import after_import, replace
+from troupe import stand_ins
+from troupe._base import checks as _checks, rendezvous as _rendezvous
+from troupe._base.after_import import after_import, replace
 from troupe._process import gloo_for_nccl, gloo_sockets, group_names, group_watch, torch_backend
 from troupe._process.returned import group_counts, returned_peers
 from troupe.launch import _cpu_ranks
@@ -36,8 +37,8 @@ _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many gro
 
 
 def prepare() -> None:
-    """Changes torch's modules as said above, and where its groups meet (`_rendezvous`), now or when
-    they are imported. Once a process.
+    """Changes torch's modules as said above, and where its groups meet (`_base.rendezvous`), now or
+    when they are imported. Once a process.
 
     On a CPU rank, NCCL is Gloo in every Python that the process starts or becomes, too.
     """

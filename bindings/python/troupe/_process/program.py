@@ -28,13 +28,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe import stand_ins
+from troupe._base.tracebacks import is_of_runtime
 from troupe._cluster import session as _session
 from troupe._code import option_files, program as _program
 from troupe._code.capture import cloudpickled
 from troupe._code.program import Program
 from troupe._process import exit as _leave, notes, program_files, stopping
 from troupe._process.channel import ProcessChannel
-from troupe._tracebacks import is_of_runtime
 
 _CANNOT_EXECUTE = 126  # a shell's code for that
 

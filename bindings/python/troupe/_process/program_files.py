@@ -8,7 +8,7 @@ import os
 import pathlib
 from typing import Any
 
-from troupe import _identity
+from troupe._base import identity as _identity
 from troupe._cluster import folders
 from troupe._code import torchrun_files as files
 from troupe._code.program import Program

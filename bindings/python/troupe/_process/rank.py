@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from troupe import _rendezvous
-from troupe._after_import import after_import
+from troupe._base import rendezvous as _rendezvous
+from troupe._base.after_import import after_import
 from troupe._cluster import home, session as _session
 from troupe._code import failures, runtime_env, user_main
 from troupe._process import (
@@ -333,7 +333,7 @@ def send_result(channel: ProcessChannel, begin: dict[str, Any], ended: Ended) ->
 
 def _serve(channel: ProcessChannel, begin: dict[str, Any], context: LaunchContext) -> NoReturn:
     """A rank that is not the driver: runs what the driver sends until the marker ends it."""
-    from troupe import _calls
+    from troupe._base import calls as _calls
     from troupe.launch._group import RankService
 
     server = _calls.listen(begin["socket_path"], channel.control)

@@ -47,9 +47,9 @@ from collections import deque
 from collections.abc import Callable
 
 from troupe import exceptions
+from troupe._base.identity import PYTHON_VERSION
 from troupe._cluster import session, variables
 from troupe._code import packages, runtime_env
-from troupe._identity import PYTHON_VERSION
 from troupe._process import (
     os_calls,
     prefork,

@@ -16,7 +16,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from troupe import _calls, exceptions
+from troupe import exceptions
+from troupe._base import calls as _calls
 from troupe._cluster import logs, session as _session, workers
 from troupe._code.capture import cloudpickled
 from troupe._ray_cluster import words

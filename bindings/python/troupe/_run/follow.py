@@ -111,7 +111,7 @@ class _Follower:
             pause = min(2 * pause, DIAL_MAX_S)
 
     def _open(self) -> tuple[_session.Session, dict[str, Any]]:
-        from troupe._bridge import native
+        from troupe._base.bridge import native
 
         control = native.ControlClient.connect(
             resolve(self._options.place.host), self._port, token=self._derived.client_token

@@ -19,8 +19,8 @@ import time
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import new_id
 from troupe._cluster import connect, executables, session as _session
-from troupe._identity import new_id
 from troupe._process import os_calls
 from troupe._run import node, secret
 from troupe._run.node import RunOptions, Stopped, say

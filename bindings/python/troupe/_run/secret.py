@@ -46,7 +46,7 @@ def make(path: str) -> None:
 
 def derive(path: str, run: str) -> Derived:
     """What the secret in `path` gives for a run of that name."""
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     return Derived(**native.derive_run(_read(path), run))
 

@@ -8,11 +8,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _pickled, _waiting, _words, exceptions
+from troupe import _pickled, exceptions
 from troupe._actors import options as _actor_options, parameters
 from troupe._actors.method_options import Remote
 from troupe._actors.method_table import ReturnsOptions
-from troupe._bridge import native
+from troupe._base import waiting as _waiting, words as _words
+from troupe._base.bridge import native
 from troupe._cluster import blobs, selectors, session as _session
 from troupe._code import capture, main_import
 from troupe._tasks import options as _task_options

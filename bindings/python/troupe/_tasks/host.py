@@ -8,10 +8,11 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _bridge, _pickled, _waiting, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import bridge as _bridge, waiting as _waiting
+from troupe._base.context import ActorContext
 from troupe._cluster import session
 from troupe._code import failures, user_main
-from troupe._context import ActorContext
 from troupe._tasks import waits
 from troupe._tasks.of_session import LEASES
 

@@ -1,5 +1,4 @@
-"""Processes for tasks, as this session holds them: one thread asks for them, watches them, gives
-them back.
+"""Processes for tasks of this session: one thread asks for them, watches them, gives them back.
 
 `_tasks.lease_policy` decides. A process for tasks is an actor of the class TaskHost, whose only
 caller is this process; calls take the native pool (`TaskPool`), which sends them on without this
@@ -17,16 +16,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe import _callbacks, _calls, exceptions
+from troupe import exceptions
 from troupe._actors import classes, options as _actor_options
 from troupe._actors.deaths import death_of
 from troupe._actors.method_options import Traits
-from troupe._bridge import native
+from troupe._base import callbacks as _callbacks, calls as _calls
+from troupe._base.bridge import native
+from troupe._base.context import ActorContext
+from troupe._base.identity import TASKS_CLASS, new_id
+from troupe._base.strategies import NodeAffinitySchedulingStrategy
 from troupe._cluster import infeasible, resources, session as _session
 from troupe._code import capture, environment as _environment, runtime_env
-from troupe._context import ActorContext
-from troupe._identity import TASKS_CLASS, new_id
-from troupe._strategies import NodeAffinitySchedulingStrategy
 from troupe._tasks import host as _task_host, lease_policy, lists
 from troupe._tasks.host import LENT, LENT_AND_OVER, TaskHost
 from troupe._tasks.interrupts import Reminders

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
+from troupe._base.identity import new_id
 from troupe._cluster import session as _session, signals
-from troupe._identity import new_id
 from troupe._tasks.of_session import LEASES
 from troupe._typed.per_session import PerSession
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _waiting
+from troupe._base import waiting as _waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     known, whatever stands before it, GetTimeoutError after `timeout` seconds, ValueError for what
     is neither a ref nor a list, TypeError for a list with something else in it.
     """
-    from troupe import _calls
+    from troupe._base import calls as _calls
 
     refs = list(refs) if isinstance(refs, tuple) else refs
     if _waiting.around_wait is None or (type(refs) is _calls.Ref and refs.done()):
@@ -56,8 +56,8 @@ def put(
     that is no actor, what a call of the owner raises, and ValueError for a `_tensor_transport` that
     is none, or elsewhere than in an actor.
     """
-    from troupe import _calls
-    from troupe._bridge import native
+    from troupe._base import calls as _calls
+    from troupe._base.bridge import native
 
     kept: Any = value
     if _tensor_transport is not None:
@@ -74,10 +74,10 @@ def put(
 
 def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
     """It as it is put where its tensors are to stay in this process."""
-    from troupe import _calls
     from troupe._actors import method_table
-    from troupe._context import ActorContext
-    from troupe._identity import TASKS_CLASS
+    from troupe._base import calls as _calls
+    from troupe._base.context import ActorContext
+    from troupe._base.identity import TASKS_CLASS
 
     if not method_table.keeps_tensors("tensor_transport", transport) or type(value) is _calls.Ref:
         return value
@@ -137,7 +137,7 @@ def wait(
 
 
 def _wait(refs: list[Any], num_returns: int, timeout: float | None) -> tuple[list[Any], list[Any]]:
-    from troupe import _calls
+    from troupe._base import calls as _calls
 
     try:
         done: tuple[list[Any], list[Any]] = _calls.wait(refs, num_returns, timeout)
@@ -155,7 +155,7 @@ def _wait_with_streams(
 ) -> tuple[list[Any], list[Any]]:
     """wait() where generators are among the refs: each is ready when its next ref, or the end, is
     there."""
-    from troupe import _calls
+    from troupe._base import calls as _calls
 
     if len(set(map(id, refs))) != len(refs):
         raise ValueError("wait() was given the same generator twice")
@@ -179,8 +179,8 @@ def cancel(
     asks `is_canceled()`. Raises TypeError for what is no ref, ValueError for `force=True` with the
     call of an actor's method.
     """
-    from troupe import _calls
     from troupe._actors import retries, streams
+    from troupe._base import calls as _calls
     from troupe._tasks import pool
 
     ref = streams.source_of(ref)

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _checks, _words
 from troupe._actors.method_options import MethodOptions
 from troupe._actors.method_table import STREAMING
 from troupe._actors.option_table import PLACED
+from troupe._base import checks as _checks, words as _words
 from troupe._cluster import selectors
 from troupe._tasks.option_table import RETRIES, TASKS
 from troupe._typed import option as _option

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from troupe import exceptions
-from troupe._bridge import native
+from troupe._base.bridge import native
 from troupe._cluster import resources, session as _session
 from troupe._tasks import lease_policy
 from troupe._tasks.of_session import LEASES

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _bridge
+from troupe._base import bridge as _bridge
 from troupe._cluster import session as _session
 from troupe._tasks.of_session import LEASES
 
@@ -125,7 +125,7 @@ def waiting(
 
 def _come_soon(refs: Any, timeout: float | None, most: int | None) -> bool:
     """Waits for a moment. Also where the wait itself is as short, or is going to raise."""
-    from troupe import _calls
+    from troupe._base import calls as _calls
 
     if timeout is not None and timeout <= LEND_AFTER_S:
         return True

@@ -8,8 +8,8 @@ import time
 from typing import Any, NamedTuple
 
 from troupe import exceptions
+from troupe._base.identity import boot_id
 from troupe._cluster import workers
-from troupe._identity import boot_id
 from troupe._tracing import record, rings
 from troupe._tracing.chrome import Part
 

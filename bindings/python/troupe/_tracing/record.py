@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any
 
-from troupe import _callbacks
+from troupe._base import callbacks as _callbacks
 
 FOLDER_VARIABLE = "TROUPE_TRACE_DIR"
 """Variable of a worker's process: where its ring goes, named by its process id
@@ -51,7 +51,7 @@ def now_ns() -> int:
 
 def add(kind: Kind, name: str, begin_ns: int, end_ns: int | None = None, value: int = 0) -> None:
     """Record a span that is over; `end_ns` None: now."""
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     native.trace_add(int(kind), name, begin_ns, now_ns() if end_ns is None else end_ns, value)
 
@@ -104,7 +104,7 @@ def programs_folder() -> str:
 
 
 def _open(path: str, label: dict[str, Any]) -> None:
-    from troupe._bridge import native
+    from troupe._base.bridge import native
 
     global own_path
     every = os.environ.get(CALLS_VARIABLE, "")

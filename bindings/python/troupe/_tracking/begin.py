@@ -15,10 +15,11 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from troupe import _calls, exceptions
+from troupe import exceptions
+from troupe._base import calls as _calls
+from troupe._base.identity import short
 from troupe._cluster import status_lines, variables
 from troupe._code import runtime_env
-from troupe._identity import short
 from troupe._tracking import rule, runs, store_process, turns
 
 END_S = 10.0  # for the end of the run to be written, once the launch has ended

@@ -22,7 +22,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 from troupe._cluster import home
 from troupe._code import packages
 from troupe._tracking import empty_store, rule, turns

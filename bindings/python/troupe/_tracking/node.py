@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _calls, _pickled, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import calls as _calls
 from troupe._tracking import loopback, runs
 
 AGAIN_S = 60.0

@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import Any
 
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 from troupe._tracking import rule, turns
 
 START_S = 120.0
@@ -85,7 +85,7 @@ class Known:
         return self._told
 
     def _ask(self) -> dict[str, Any]:
-        from troupe import _calls
+        from troupe._base import calls as _calls
         from troupe._tracking import tracker
 
         rank = self._rank

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _calls, exceptions
+from troupe import exceptions
+from troupe._base import calls as _calls
 from troupe._tracking import loopback
 from troupe._tracking.store_process import StoreProcess, StoreProcessError
 

@@ -21,9 +21,10 @@ import os
 import threading
 from typing import Any
 
-from troupe import _calls, _pickled, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import calls as _calls
+from troupe._base.context import ActorContext
 from troupe._cluster import session as _session
-from troupe._context import ActorContext
 from troupe._tracking import loopback, node as _node, rule, runs
 from troupe._tracking.node import NodeMetrics
 
@@ -43,8 +44,7 @@ UNTOLD_S = 60.0  # from its start to word of a launch
 
 
 class Tracker:
-    """Made by who submits the launch, before it does; methods are coroutines, MLflow's calls run on
-    threads."""
+    """Actor made before its launch is submitted: coroutines, MLflow's calls run on threads."""
 
     def __init__(self, wish: dict[str, Any]) -> None:
         known = {each.name for each in dataclasses.fields(rule.Wish)}
@@ -241,7 +241,7 @@ class Tracker:
 
     def _elsewhere(self, node: str, name: str) -> tuple[str, Any]:
         from troupe._actors import classes
-        from troupe._strategies import NodeAffinitySchedulingStrategy
+        from troupe._base.strategies import NodeAffinitySchedulingStrategy
 
         session = _session.current()
         me = of(session, ActorContext.current.actor if ActorContext.current is not None else "")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _checks as _option_checks
+from troupe._base import checks as _option_checks
 from troupe._code import field_checks
 from troupe.air import _accelerators
 

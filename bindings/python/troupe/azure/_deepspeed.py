@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from troupe import _identity, _pickled
+from troupe import _pickled
+from troupe._base import identity as _identity
 from troupe._cluster import session as _session
 from troupe.azure import _door, _members, _mpi, _rank, _shells
 from troupe.launch import _context, _ports

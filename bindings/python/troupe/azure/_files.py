@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import troupe
-from troupe import _identity, _pickled, _visible, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import identity as _identity, visible as _visible
 from troupe._cluster import home, session as _session, status_lines, workers
 from troupe._code import disk, field_checks, packages
 from troupe._tracking import rule

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from troupe import _identity, _pickled, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import identity as _identity
 from troupe._code import disk, packages, runtime_env
 from troupe._tracking.jobs import job_store
 from troupe.azure import _expressions

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from troupe import _checks, _identity, exceptions
+from troupe import exceptions
+from troupe._base import checks as _checks, identity as _identity
 from troupe._cluster import resources, selectors, status_lines, variables, view, workers
 from troupe._code import environment, runtime_env
 from troupe._code.program import COMMAND

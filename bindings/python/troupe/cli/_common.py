@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 import click
 
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe._cluster import connect, home, known_clusters, session as _session
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe.cli import _common, _job_follow, _job_submit, _tables
 from troupe.job_submission import _jobs, _labels, _output
 from troupe.job_submission._labels import Term

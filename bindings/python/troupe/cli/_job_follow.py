@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from troupe import _visible
+from troupe._base import visible as _visible
 from troupe._cluster import connect, live_output, status_lines
 from troupe.cli import _common
 from troupe.job_submission import _jobs, _output

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from troupe import _visible, state
+from troupe import state
+from troupe._base import visible as _visible
 from troupe._cluster import live_output, logs as _logs, view
 from troupe.cli import _common
 from troupe.launch import _logs as _launch_logs

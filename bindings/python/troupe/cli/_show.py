@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from troupe import state
+from troupe._base.identity import short
 from troupe._cluster import connect, topology as _topology
-from troupe._identity import short
 from troupe.cli import _common, _tables
 from troupe.launch._handle import describe
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from troupe import exceptions
+from troupe._base.identity import new_id
 from troupe._cluster import executables, folders, home, node_start
-from troupe._identity import new_id
 
 _HEAD_LOG = "head.log"
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from troupe import _checks, _visible, state
+from troupe import state
+from troupe._base import checks as _checks, visible as _visible
 from troupe._cluster import logs as _logs, session as _session
 from troupe.cli import _common
 from troupe.tune import _handle

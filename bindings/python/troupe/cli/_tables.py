@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from troupe import _visible
+from troupe._base import visible as _visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ import traceback
 from typing import Any
 
 from troupe import _pickled, exceptions
-from troupe._tracebacks import is_of_runtime, words_of
+from troupe._base.tracebacks import is_of_runtime, words_of
 
 
 class DataError(exceptions.TroupeError):

@@ -18,10 +18,10 @@ from dataclasses import replace
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import short
 from troupe._cluster import resources, view
 from troupe._code import travelled
 from troupe._code.program import COMMAND
-from troupe._identity import short
 from troupe._wire import FailureKind
 from troupe.job_submission._request import JobRequest
 from troupe.job_submission._start import JobStart

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from troupe._base.identity import new_id
 from troupe._cluster import resources
 from troupe._code import runtime_env as _runtime_env
-from troupe._identity import new_id
 
 ID_CHARS_MAX = 100
 METADATA_BYTES_MAX = 4 << 10

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from troupe import _job, _pickled, exceptions, stand_ins
+from troupe import _pickled, exceptions, stand_ins
+from troupe._base import job as _job
 from troupe._cluster import variables
 from troupe._code import packages
 from troupe.ray_compat import _command_path

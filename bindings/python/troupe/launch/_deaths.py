@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from troupe import _checks
+from troupe._base import checks as _checks
 
 HANG_MIN_S = 1.0
 _POLICIES = ("fail", "shrink", "replace")

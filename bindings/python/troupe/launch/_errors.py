@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import short
+from troupe._base.tracebacks import with_source
 from troupe._cluster.logs import last_lines
 from troupe._code import failures
-from troupe._identity import short
-from troupe._tracebacks import with_source
 from troupe._typed.per_session import PerSession
 from troupe._wire import FailureKind
 from troupe.launch import _hints

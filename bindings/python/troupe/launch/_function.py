@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _checks, _pickled
+from troupe import _pickled
+from troupe._base import checks as _checks
 from troupe._typed import ElementT, LaunchFunctionOf, P, T, option as _option
 from troupe.launch import _arguments, _hints, _options
 from troupe.launch._options import OF_ONE_LAUNCH, LaunchOptions, table as _launches

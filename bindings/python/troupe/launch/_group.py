@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _rendezvous, exceptions
+from troupe import exceptions
+from troupe._base import rendezvous as _rendezvous
 from troupe._cluster import session
 from troupe._code import user_main
 from troupe._code.capture import cloudpickled
@@ -84,7 +85,7 @@ class RankHandle:
 
     def send(self, payload: bytes, number: int) -> Any:
         """Starts a part of the run of that number; a ref of its pickled value."""
-        from troupe import _calls
+        from troupe._base import calls as _calls
 
         if self._channel is None:
             self._channel = _calls.connect(
@@ -193,7 +194,7 @@ class Gang:
             done.set()
 
     def _watch(self, parts: list[Any], done: threading.Event) -> None:
-        from troupe import _calls
+        from troupe._base import calls as _calls
 
         waiting = list(parts)
         while waiting and not done.is_set():
@@ -215,7 +216,7 @@ class Gang:
         """
         import cloudpickle
 
-        from troupe import _calls
+        from troupe._base import calls as _calls
 
         try:
             return cloudpickle.loads(_calls.get(ref, left))

@@ -8,9 +8,10 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from troupe import _checks, _pickled, _visible, exceptions
+from troupe import _pickled, exceptions
+from troupe._base import checks as _checks, visible as _visible
+from troupe._base.identity import short
 from troupe._cluster import resources, session as _session
-from troupe._identity import short
 from troupe._typed import ElementT, LaunchOf
 from troupe.launch._large_result import KeptValue
 

@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from troupe._base.tracebacks import words_of
 from troupe._cluster import variables
-from troupe._tracebacks import words_of
 from troupe.launch import _network_errors
 
 _HOSTS_MAX = 8

@@ -15,9 +15,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from troupe._base.tracebacks import CppFrames
 from troupe._cluster import live_output
 from troupe._cluster.logs import Follower
-from troupe._tracebacks import CppFrames
 
 DRAIN_DEADLINE_S = 2.0  # for what ranks still say while they end
 PIECE_CHARS = 64 << 10  # shown at once

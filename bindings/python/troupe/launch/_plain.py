@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _rendezvous
+from troupe._base import rendezvous as _rendezvous
 
 _TAKEN_BY_OTHERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
 _VARIABLES = {

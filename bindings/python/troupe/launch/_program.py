@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from troupe import _identity
+from troupe._base import identity as _identity
 from troupe._cluster import resources, session as _session
 from troupe._code import environment, program as _program
 from troupe._code.program import Program

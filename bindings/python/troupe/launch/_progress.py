@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _visible
+from troupe._base import visible as _visible
+from troupe._base.identity import short
 from troupe._cluster import live_output, status_lines, variables
 from troupe._cluster.logs import Follower
 from troupe._code import environment, sources, travelled
-from troupe._identity import short
 from troupe.launch import _errors, _logs, _phase
 from troupe.launch._output import Printer
 from troupe.launch._row import Row

@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import short
 from troupe._cluster import live_output
-from troupe._identity import short
 from troupe.launch import _errors, _phase
 
 AFTER_S = 0.25  # a launch that is quicker shows none

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import new_id
 from troupe._cluster import resources, session as _session, status_lines
-from troupe._identity import new_id
 
 NOTICE_AFTER_S = 2.0
 
@@ -43,7 +43,7 @@ class ShareHold:
             self._give_back()
 
     def _end_after(self, unfinished: list[Any]) -> None:
-        from troupe import _calls
+        from troupe._base import calls as _calls
 
         while unfinished:
             unfinished = _calls.wait(unfinished, 1)[1]

@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _checks, _job, exceptions
+from troupe import exceptions
+from troupe._base import checks as _checks, job as _job
+from troupe._base.identity import new_id, short
 from troupe._cluster import connect, infeasible, resources, session as _session, status_lines, view
 from troupe._code import capture, environment, main_import, runtime_env, travelled
-from troupe._identity import new_id, short
 from troupe._tracking import begin
 from troupe._typed import option as _option
 from troupe.launch import _context, _hints, _over_ray

@@ -41,7 +41,7 @@ def install(*, starts: bool = True, when_imported: bool = False) -> None:
     if when_imported:
         sys.meta_path.insert(0, _WhenImported(starts))
         return
-    from troupe import _words
+    from troupe._base import words as _words
     from troupe.ray_compat._finder import Finder
     from troupe.ray_compat._words import RaysWords
 
@@ -57,7 +57,7 @@ def install(*, starts: bool = True, when_imported: bool = False) -> None:
         from troupe.ray_compat import _starting
 
         session.starter = _starting.start
-    bridge = sys.modules.get("troupe._bridge")
+    bridge = sys.modules.get("troupe._base.bridge")
     if bridge is not None:  # else it looks itself, when it is loaded
         bridge.follow_ray()
     if FOLDER not in sys.path:  # processes of multiprocessing that are no forks get this path
@@ -84,7 +84,7 @@ def give_way() -> None:
 class _WhenImported:
     """An import hook that installs at the first import of ray, or of a module of it.
 
-    It stays among the finders, as `_after_import`'s do.
+    It stays among the finders, as `_base.after_import`'s do.
     """
 
     def __init__(self, starts: bool) -> None:

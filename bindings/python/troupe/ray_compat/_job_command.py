@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from troupe import _visible
+from troupe._base import visible as _visible
 from troupe._code import yaml_files
 from troupe.job_submission._client import JobDetails, JobStatus, JobSubmissionClient
 

@@ -238,7 +238,7 @@ _IDS = dict.fromkeys(
         "UniqueID",
         "WorkerID",
     ),
-    "_identity:HexID",
+    "_base.identity:HexID",
 )
 _LOCATIONS = dict.fromkeys(
     ("get_local_object_locations", "get_object_locations"), "experimental.locations"
@@ -295,7 +295,7 @@ MODULES: dict[str, dict[str, str]] = {
             "",
         ),
         "LoggingConfig": "ray_compat._logging",
-        "ObjectID": "_calls:Ref",
+        "ObjectID": "_base.calls:Ref",
         **_IDS,
     },
     "ray._private": {},

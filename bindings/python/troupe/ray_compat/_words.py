@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe import _words
+from troupe._base import words as _words
 from troupe._wire import FailureKind
 
 FUNCTION_BYTES_MAX = 10**8

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from troupe import _checks, _pickled, launch
+from troupe import _pickled, launch
+from troupe._base import checks as _checks
 from troupe._cluster import workers
 from troupe.launch import _device_lines, _hints
 from troupe.launch._options import table as launches

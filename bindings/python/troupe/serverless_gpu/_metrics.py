@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from troupe import _visible
+from troupe._base import visible as _visible
 from troupe._cluster import status_lines
 from troupe._tracking import rank as _rank
 from troupe.serverless_gpu._node_samples import NodeSampler

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from troupe import _pickled, _strategies
+from troupe import _pickled
+from troupe._base import strategies as _strategies
 from troupe._cluster import selectors
 
 DEFAULT_STORAGE = "~/troupe_results"

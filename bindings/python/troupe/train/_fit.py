@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import troupe
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe._cluster import status_lines
 from troupe._code import capture
 from troupe.train import _failures, _retention

@@ -12,7 +12,7 @@ import traceback
 from datetime import timedelta
 from typing import Any
 
-from troupe import _rendezvous
+from troupe._base import rendezvous as _rendezvous
 from troupe._code import failures
 from troupe._process import group_epochs, group_watch, process_groups
 from troupe.launch import _context

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from troupe import _callbacks, _pickled
+from troupe import _pickled
+from troupe._base import callbacks as _callbacks
 from troupe.train import _metrics
 from troupe.train._checkpoint import Checkpoint
 

@@ -26,9 +26,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from troupe._base.identity import new_id
 from troupe._cluster import folders, status_lines
 from troupe._code import disk
-from troupe._identity import new_id
 from troupe.train import _metrics, _records
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._retention import Kept

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import _pickled
-from troupe._identity import new_id
+from troupe._base.identity import new_id
 from troupe.train import _config, _datasets, _restore
 from troupe.train._checkpoint import Checkpoint
 from troupe.train._config import (

@@ -18,8 +18,8 @@ from typing import Any
 
 import troupe
 from troupe import _pickled
+from troupe._base.identity import boot_id
 from troupe._code import user_main
-from troupe._identity import boot_id
 from troupe._process import store_host
 from troupe.launch import _parts
 from troupe.train import _here, _run_folder

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from troupe import _checks, _pickled
+from troupe import _pickled
+from troupe._base import checks as _checks
 from troupe._cluster import session, status_lines
 from troupe._typed import option as _option
 from troupe.launch import _hints

@@ -16,10 +16,10 @@ from typing import Any
 
 import troupe
 from troupe import _pickled, exceptions, state
+from troupe._base.context import ActorContext
+from troupe._base.identity import boot_id
 from troupe._cluster.groups import PlacementGroup
 from troupe._code import capture, user_main
-from troupe._context import ActorContext
-from troupe._identity import boot_id
 from troupe._process import store_host
 from troupe.launch import _parts
 from troupe.train import _failures, _here, _worker

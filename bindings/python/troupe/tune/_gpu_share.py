@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from troupe import _pickled
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 
 CONTEXT_BYTES = 640 << 20
 """What a process has on a card before its first tensor, kernels included: it is no part of the

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled, exceptions
 from troupe._actors import classes
+from troupe._base.identity import boot_id
+from troupe._base.strategies import NodeAffinitySchedulingStrategy
 from troupe._cluster import session as _session, status_lines, workers
 from troupe._code import capture
-from troupe._identity import boot_id
-from troupe._strategies import NodeAffinitySchedulingStrategy
 from troupe.tune._errors import TuneError
 from troupe.tune._journal import view
 from troupe.tune._results import ResultGrid

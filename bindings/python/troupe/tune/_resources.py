@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from troupe import _pickled, _strategies
+from troupe import _pickled
+from troupe._base import strategies as _strategies
 from troupe._cluster import selectors
 
 DEFAULT = {"CPU": 1.0}

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troupe import _checks
+from troupe._base import checks as _checks
 from troupe._cluster import resources as _resources
 from troupe._typed import option as _option
 from troupe.tune import _gpu_share, _resources as _resources_of_trials, _trainable

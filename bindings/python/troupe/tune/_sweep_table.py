@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from troupe import _checks, _strategies
+from troupe._base import checks as _checks, strategies as _strategies
 from troupe._cluster import resources as _resources, selectors
 from troupe._cluster.options.placed import INFEASIBLE, PRIORITY
 from troupe._code import runtime_env as _runtime_env

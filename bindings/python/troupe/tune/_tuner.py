@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from troupe import _pickled, stand_ins
+from troupe._base.identity import new_id
 from troupe._cluster import session, status_lines
 from troupe._code import capture
-from troupe._identity import new_id
 from troupe.train import RunConfig as OfTrain
 from troupe.tune import _trainable
 from troupe.tune._config import DEFAULT_STORAGE, RunConfig, TuneConfig

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from troupe._checks import or_nearest
+from troupe._base.checks import or_nearest
 from troupe.tune._core.deciding import ReportError
 from troupe.tune._core.objective import found, mode_of
 from troupe.tune._core.ranked import Ranked

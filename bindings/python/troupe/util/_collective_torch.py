@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from troupe import _collective
-from troupe._bridge import native
+from troupe._base.bridge import native
+from troupe._base.identity import boot_id
 from troupe._code import arrays
-from troupe._identity import boot_id
 from troupe.util import _collective_types as types, get_node_ip_address
 from troupe.util._collective_types import Backend
 

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from troupe import _callbacks, exceptions
+from troupe import exceptions
+from troupe._base import callbacks as _callbacks
+from troupe._base.identity import new_id
 from troupe._cluster import session as _session
-from troupe._identity import new_id
 
 PERIOD_S = 5.0
 GAUGES_AGAIN_S = 20.0

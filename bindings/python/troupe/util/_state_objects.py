@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from troupe import state
-from troupe._context import ActorContext
+from troupe._base.context import ActorContext
 from troupe.util._state_logs import _only_here
 from troupe.util._state_records import LIMIT, StateRecord, chosen
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from troupe import _words, exceptions
+from troupe import exceptions
+from troupe._base import words as _words
+from troupe._base.context import ActorContext
+from troupe._base.identity import new_id
 from troupe._cluster import (
     infeasible as _infeasible,
     resources,
@@ -13,8 +16,6 @@ from troupe._cluster import (
     session as _session,
 )
 from troupe._cluster.groups import PlacementGroup
-from troupe._context import ActorContext
-from troupe._identity import new_id
 from troupe._typed.per_session import PerSession
 
 
@@ -197,7 +198,7 @@ def _asked_for(
     priority: int,
 ) -> dict[str, Any]:
     """The message, but for what tells groups apart."""
-    from troupe import _strategies
+    from troupe._base import strategies as _strategies
 
     _strategies.check(strategy)
     if lifetime not in (None, "detached"):

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import troupe
-from troupe import _calls, exceptions
+from troupe import exceptions
+from troupe._base import calls as _calls
 from troupe.util._queue_line import Line
 from troupe.util._queue_turns import Turns
 

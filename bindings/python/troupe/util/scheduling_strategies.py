@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from troupe._strategies import (
+from troupe._base.strategies import (
     Condition,
     DoesNotExist,
     Exists,

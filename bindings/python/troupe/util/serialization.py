@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _exception_pickles
+from troupe._base import exception_pickles as _exception_pickles
 
 _own: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _installed = False
@@ -49,7 +49,7 @@ def _install() -> None:
 
     import cloudpickle
 
-    from troupe._bridge import native
+    from troupe._base.bridge import native
     from troupe._code import cloudpickle as _cloudpickle
 
     native.pickler_type().dispatch_table = ChainMap(_own, copyreg.dispatch_table)

@@ -14,12 +14,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from troupe import _calls, exceptions
+from troupe import exceptions
 from troupe._actors import handle
 from troupe._actors.method_options import Traits
 from troupe._actors.tensors import kept, server
+from troupe._base import calls as _calls
+from troupe._base.identity import boot_id
 from troupe._cluster import session as _session
-from troupe._identity import boot_id
 from troupe._typed.per_session import PerSession
 
 CHANNELS_MAX = 64

@@ -17,9 +17,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from troupe import _background, exceptions
-from troupe._context import ActorContext
-from troupe._identity import boot_id
+from troupe import exceptions
+from troupe._base import background as _background
+from troupe._base.context import ActorContext
+from troupe._base.identity import boot_id
 
 VALUES_MAX = 65_536
 PUT = "troupe.put"

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from troupe import _callbacks, _calls
 from troupe._actors.tensors import kept
+from troupe._base import callbacks as _callbacks, calls as _calls
+from troupe._base.context import ActorContext
 from troupe._cluster import session as _session
-from troupe._context import ActorContext
 
 TAKE = "take;returns=2"
 """The call by which others ask: the tensors, and then, when these were copied, why they may not be

@@ -20,7 +20,7 @@ from typing import Any
 from troupe import _pickled, exceptions
 from troupe._actors import tensors
 from troupe._actors.tensors import kept, server
-from troupe._bridge import native
+from troupe._base.bridge import native
 
 TENSORS_MAX = 65_536
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
-from troupe import _checks
+from troupe._base import checks as _checks
 from troupe._cluster import resources as _resources
 from troupe._typed.option import Option, table_of
 

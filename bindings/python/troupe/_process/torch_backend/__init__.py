@@ -12,8 +12,8 @@ import hmac
 from datetime import timedelta
 from typing import Any
 
-from troupe._bridge import native
-from troupe._identity import boot_id
+from troupe._base.bridge import native
+from troupe._base.identity import boot_id
 
 NAME = "troupe"
 VERDICT_S = 2.0  # how long an operation that lost a peer waits for the word of what killed it

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe._cluster import session as _session, status_lines, view
 from troupe._code import field_checks
 from troupe.azure import _files, _start

@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from troupe import _visible, exceptions
+from troupe import exceptions
+from troupe._base import visible as _visible
 from troupe._cluster import connect, status_lines
 from troupe._code import disk
 from troupe.azure import _files

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from troupe import _visible
+from troupe._base import visible as _visible
 from troupe._cluster import folders, home
 from troupe.azure._jobs.job import plain
 from troupe.azure._past import records

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from troupe import _identity, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity
 from troupe._cluster import status_lines, view, workers
 from troupe.azure._pipeline import digests, graph, plan as _plan, reuse
 from troupe.azure._pipeline.job import inputs_of, outputs_of

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import troupe
-from troupe import _identity, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity
 from troupe._cluster import session as _session, status_lines
 from troupe.azure import _code_folder, _instances, _plan as _shape, _schema, _start
 from troupe.azure._command import Command

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from troupe import _identity, exceptions
+from troupe import exceptions
+from troupe._base import identity as _identity
 from troupe._cluster import session as _session, status_lines, workers
 from troupe.azure import _code_folder, _instances, _plan, _start
 from troupe.azure._jobs.current import as_current

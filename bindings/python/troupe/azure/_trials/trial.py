@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import troupe
-from troupe import _pickled, _visible, exceptions, tune
+from troupe import _pickled, exceptions, tune
+from troupe._base import visible as _visible
 from troupe._cluster import session as _session, view
 from troupe.tune._errors import TrialStopped, TuneError
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import new_id
 from troupe._cluster import executables, folders, home
-from troupe._identity import new_id
 
 TRIES = 10
 _DATABASE, _ARCHIVE = "journal.db", "archive.db"

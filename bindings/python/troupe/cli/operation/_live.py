@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from troupe import _visible
+from troupe._base import visible as _visible
 from troupe.cli import _tables
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from troupe._base.identity import TASKS_CLASS, short
 from troupe._cluster import connect, resources
-from troupe._identity import TASKS_CLASS, short
 from troupe.cli import _common, _tables
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troupe import _checks, _pickled
+from troupe import _pickled
+from troupe._base import checks as _checks
 from troupe._cluster import selectors
 from troupe._typed import option as _option
 from troupe.launch._options import table as _launches

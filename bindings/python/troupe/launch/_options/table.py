@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypedDict
 
-from troupe import _checks, _strategies
+from troupe._base import checks as _checks, strategies as _strategies
 from troupe._cluster import resources
 from troupe._cluster.options.placed import INFEASIBLE, PRIORITY
 from troupe._code import runtime_env as _runtime_env

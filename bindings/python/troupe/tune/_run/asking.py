@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import troupe
-from troupe import _calls
+from troupe._base import calls as _calls
 from troupe._cluster import signals
 from troupe.tune._core import events as ev
 from troupe.tune._core.deciding import Proposal, Searcher, Where

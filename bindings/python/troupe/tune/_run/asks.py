@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Any
 
-from troupe import _calls
+from troupe._base import calls as _calls
 from troupe.tune._core import events as ev
 from troupe.tune._run.changes import Changes
 from troupe.tune._run.waits import Waits

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from troupe import _callbacks
+from troupe._base import callbacks as _callbacks
 from troupe._cluster import status_lines
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._callback import SweepLogger, SweepSeen, TrialView

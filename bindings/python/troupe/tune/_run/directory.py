@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from troupe import _callbacks
+from troupe._base import callbacks as _callbacks
 
 SWITCHES = ("TROUPE_CHDIR_TO_TRIAL_DIR", "RAY_CHDIR_TO_TRIAL_DIR")
 ORIGINAL = ("TROUPE_ORIG_WORKING_DIR", "TUNE_ORIG_WORKING_DIR")

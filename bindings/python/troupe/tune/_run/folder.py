@@ -26,8 +26,8 @@ from queue import Queue
 from typing import Any
 
 from troupe import exceptions
+from troupe._base.identity import new_id
 from troupe._code import capture, user_main
-from troupe._identity import new_id
 from troupe.train._run_folder import synced
 from troupe.tune._journal.journal import FILE, Journal, JournalError
 from troupe.tune._journal.owner import Owner

@@ -20,8 +20,8 @@ from typing import Any
 
 import troupe
 from troupe import _pickled
+from troupe._base.identity import new_id
 from troupe._code import user_main
-from troupe._identity import new_id
 from troupe.train import _here, _metrics, _run_folder
 from troupe.train._checkpoint import Checkpoint
 from troupe.tune._context import TuneContext

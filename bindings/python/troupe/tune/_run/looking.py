@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from troupe import _checks
+from troupe._base import checks as _checks
 from troupe.tune._config import DEFAULT_STORAGE
 from troupe.tune._journal.journal import FILE
 from troupe.tune._results import ResultGrid

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from troupe import exceptions
-from troupe._checks import or_nearest
+from troupe._base.checks import or_nearest
 from troupe.tune._search.optuna_space import import_optuna
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from troupe._checks import or_nearest
+from troupe._base.checks import or_nearest
 from troupe.tune._search.domains import Categorical, Domain, Function, grid_values
 
 Path = tuple[Any, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from troupe._checks import or_nearest
+from troupe._base.checks import or_nearest
 from troupe.tune._core.deciding import Report, ReportError
 from troupe.tune._core.objective import found, mode_of
 

@@ -191,5 +191,5 @@ def _of_troupe(file: str) -> Any:
 
 
 if _FOLDER and os.environ.get("MLFLOW_TRACKING_URI") == _URI:
-    sys.meta_path.insert(0, _of_troupe("_after_import.py").AfterImport(_CHANGES))
+    sys.meta_path.insert(0, _of_troupe("_base/after_import.py").AfterImport(_CHANGES))
 _of_troupe("stand_ins/_next_start.py").run_next(_HERE)

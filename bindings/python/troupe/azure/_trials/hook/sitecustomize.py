@@ -167,5 +167,5 @@ def _of_troupe(file: str) -> Any:
 
 
 if "TROUPE_SWEEP_REPORTS" in os.environ:
-    sys.meta_path.insert(0, _of_troupe("_after_import.py").AfterImport(_CHANGES))
+    sys.meta_path.insert(0, _of_troupe("_base/after_import.py").AfterImport(_CHANGES))
 _of_troupe("stand_ins/_next_start.py").run_next(_HERE)

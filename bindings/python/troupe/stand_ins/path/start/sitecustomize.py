@@ -68,7 +68,7 @@ class _ChangedAtImport:
         if name not in _changes:
             return None
         if _changer is None:
-            _changer = _of_troupe("_after_import.py").AfterImport(_changes)
+            _changer = _of_troupe("_base/after_import.py").AfterImport(_changes)
         return _changer.find_spec(name, path, target)
 
 

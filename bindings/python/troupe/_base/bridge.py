@@ -1,7 +1,7 @@
 """The native module, with the exceptions of this package in place of the built-in ones it would
 raise.
 
-Everything but the zygote imports it from here: `from troupe._bridge import native`.
+Everything but the zygote imports it from here: `from troupe._base.bridge import native`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 
 from troupe import _native as native, exceptions
-from troupe._exception_pickles import dict_of
-from troupe._tracebacks import with_source
+from troupe._base.exception_pickles import dict_of
+from troupe._base.tracebacks import with_source
 
 __all__ = ["native", "raise_our_errors"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from troupe import exceptions
-from troupe._bridge import native
-from troupe._identity import boot_id
+from troupe._base.bridge import native
+from troupe._base.identity import boot_id
 
 if TYPE_CHECKING:
     from troupe._typed import ObjectRef as ObjectRef, RefStream as RefStream

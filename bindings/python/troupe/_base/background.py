@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from troupe import _callbacks
+from troupe._base import callbacks as _callbacks
 
 _begun = threading.Lock()
 _thread: threading.Thread | None = None

@@ -13,7 +13,7 @@ import sys
 import uuid
 from typing import Any
 
-from troupe._identity import new_id
+from troupe._base.identity import new_id
 
 NAMESPACE = "TROUPE_NAMESPACE"
 JOB = "TROUPE_JOB_ID"

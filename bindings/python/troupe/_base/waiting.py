@@ -14,7 +14,7 @@ the refs are to be there."""
 def lending(bound: Callable[..., Any]) -> Callable[..., Any]:
     """`bound`, within `around_wait` where it is called with refs that are still to come: it waits
     for them."""
-    from troupe import _calls
+    from troupe._base import calls as _calls
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if all(type(each) is not _calls.Ref or each.done() for each in (*args, *kwargs.values())):

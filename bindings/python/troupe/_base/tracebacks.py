@@ -9,7 +9,7 @@ import linecache
 import os
 import re
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PLACE = re.compile(r'([ |]*  )File "(.*)", line ([0-9]+)')
 _FRAME = re.compile(r'  File "(.*)", line ')
 _CPP_HEADER = re.compile(r"Exception raised from .+ \(most recent call first\):\s*$")

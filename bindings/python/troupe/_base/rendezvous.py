@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from troupe._after_import import after_import
+from troupe._base.after_import import after_import
 
 MODULE = "torch.distributed.rendezvous"
 HOST = "127.0.0.1"

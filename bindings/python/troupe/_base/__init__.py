@@ -1,0 +1,1 @@
+"""Modules that every other room of the package may use."""
