@@ -30,26 +30,26 @@ if "multiprocessing.process" in sys.modules:
     main_import.watch()
 
 _WHERE = {
-    "init": "_api",
-    "shutdown": "_api",
-    "is_initialized": "_api",
+    "init": "_api.session",
+    "shutdown": "_api.session",
+    "is_initialized": "_api.session",
     "remote": "_tasks.remote",
     "get": "_tasks.objects",
     "put": "_tasks.objects",
     "wait": "_tasks.objects",
     "cancel": "_tasks.objects",
-    "nodes": "_api",
-    "cluster_resources": "_api",
-    "available_resources": "_api",
-    "get_gpu_ids": "_gpu_ids",
-    "exit_actor": "_api",
-    "ClusterContext": "_api",
+    "nodes": "_api.session",
+    "cluster_resources": "_api.session",
+    "available_resources": "_api.session",
+    "get_gpu_ids": "_api.gpu_ids",
+    "exit_actor": "_api.session",
+    "ClusterContext": "_api.session",
     "kill": "_actors.classes",
     "get_actor": "_actors.classes",
     "ActorClass": "_actors.classes",
     "ActorHandle": "_actors.handle",
     "method": "_actors.method_options",
-    "get_runtime_context": "_runtime_context",
+    "get_runtime_context": "_api.runtime_context",
     "ObjectRef": "_base.calls",
     "ObjectRefGenerator": "_actors.streams",
     "DynamicObjectRefGenerator": "_actors.streams",
@@ -108,7 +108,9 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
         DynamicObjectRefGenerator as DynamicObjectRefGenerator,
         ObjectRefGenerator as ObjectRefGenerator,
     )
-    from troupe._api import (
+    from troupe._api.gpu_ids import get_gpu_ids as get_gpu_ids
+    from troupe._api.runtime_context import get_runtime_context as get_runtime_context
+    from troupe._api.session import (
         ClusterContext as ClusterContext,
         available_resources as available_resources,
         cluster_resources as cluster_resources,
@@ -119,8 +121,6 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
         shutdown as shutdown,
     )
     from troupe._base.calls import ObjectRef as ObjectRef
-    from troupe._gpu_ids import get_gpu_ids as get_gpu_ids
-    from troupe._runtime_context import get_runtime_context as get_runtime_context
     from troupe._tasks.objects import cancel as cancel, get as get, put as put, wait as wait
     from troupe._tasks.remote import remote as remote
     from troupe._timeline import timeline as timeline

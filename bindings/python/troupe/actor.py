@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from troupe import _pickled
 from troupe._actors.classes import ActorClass
 from troupe._actors.handle import ActorHandle, ActorMethod
-from troupe._api import exit_actor
+from troupe._api.session import exit_actor
 
 _pickled.named_in(__name__, ActorClass, ActorHandle, ActorMethod, exit_actor)
 if TYPE_CHECKING:

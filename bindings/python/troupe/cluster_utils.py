@@ -148,7 +148,7 @@ class Cluster:
 
     def connect(self, namespace: str | None = None) -> Any:
         """`troupe.init` with this cluster; returns its context."""
-        from troupe import _api
+        from troupe._api import session as _api
 
         return _api.init(self.address, namespace=namespace)
 
@@ -255,7 +255,7 @@ class Cluster:
         """
         if self._pid != os.getpid() or self._lifeline.is_closed:
             return
-        from troupe import _api
+        from troupe._api import session as _api
 
         current = _session.current_or_none()
         if self._head is not None:

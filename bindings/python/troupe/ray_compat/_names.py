@@ -358,8 +358,8 @@ MODULES: dict[str, dict[str, str]] = {
     "ray.exceptions": dict.fromkeys(_EXCEPTIONS, "exceptions"),
     "ray.remote_function": {"RemoteFunction": "_tasks.functions"},
     "ray.runtime_context": {
-        "RuntimeContext": "_runtime_context",
-        "get_runtime_context": "_runtime_context",
+        "RuntimeContext": "_api.runtime_context",
+        "get_runtime_context": "_api.runtime_context",
     },
     "ray.runtime_env": _RUNTIME_ENV,
     "ray.runtime_env.runtime_env": _RUNTIME_ENV,

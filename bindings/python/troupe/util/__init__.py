@@ -52,7 +52,7 @@ def get_node_ip_address() -> str:
     """Where other hosts reach this one: the address of this process's node, or, where its host has
     none, the one that reaches the head. Blocks for a request. ConnectionError outside of a session.
     """
-    from troupe import _runtime_context
+    from troupe._api import runtime_context as _runtime_context
 
     return _runtime_context.node_ip_address()
 

@@ -49,7 +49,7 @@ class ClusterContext(Mapping[str, str]):
 
         The first time it blocks for a request; ConnectionError where the session has ended before.
         """
-        from troupe._runtime_context import get_runtime_context, node_ip_address
+        from troupe._api.runtime_context import get_runtime_context, node_ip_address
 
         return {
             "address": self.address,

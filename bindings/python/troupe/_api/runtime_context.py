@@ -6,11 +6,11 @@ import json
 import warnings
 from typing import Any
 
+from troupe._api.gpu_ids import get_gpu_ids
 from troupe._base.context import ActorContext
 from troupe._base.identity import HexID, boot_id
 from troupe._cluster import session as _session, workers
 from troupe._code import runtime_env as _runtime_env
-from troupe._gpu_ids import get_gpu_ids
 from troupe._typed.per_session import PerSession
 from troupe.launch import _context
 from troupe.util.annotations import RayDeprecationWarning

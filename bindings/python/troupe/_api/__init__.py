@@ -1,0 +1,1 @@
+"""Public names of `troupe` itself: sessions, the runtime context, GPUs of this process."""
