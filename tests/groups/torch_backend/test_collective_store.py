@@ -22,7 +22,7 @@ MINUTE = datetime.timedelta(seconds=60)
 @pytest.fixture
 def stores(idle: Home) -> Iterator[tuple[Any, Any]]:
     """Two ranks' own, of one group."""
-    from troupe._collective import Meeting, MeetingStore
+    from troupe.util._collective_meeting import Meeting, MeetingStore
 
     actor = troupe.remote(Meeting).options(num_cpus=0).remote()
     kept = [MeetingStore(actor, 0, MINUTE) for _ in range(2)]

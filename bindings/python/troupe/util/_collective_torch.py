@@ -7,11 +7,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from troupe import _collective
 from troupe._base.bridge import native
 from troupe._base.identity import boot_id
 from troupe._code import arrays
-from troupe.util import _collective_types as types, get_node_ip_address
+from troupe.util import (
+    _collective_meeting as meeting,
+    _collective_types as types,
+    get_node_ip_address,
+)
 from troupe.util._collective_types import Backend
 
 
@@ -25,9 +28,9 @@ class TorchGroup(types.BaseGroup):
         self._library = backend
         native._map_privately()  # arrays that come from now on can be changed in place
         self._timeout = datetime.timedelta(milliseconds=timeout_ms)
-        me = _collective.Member(rank, world_size, backend, boot_id())
-        self._meeting, number, hosts = _collective.join(group_name, me, timeout_ms / 1000)
-        store = _collective.MeetingStore(self._meeting, number, self._timeout)
+        me = meeting.Member(rank, world_size, backend, boot_id())
+        self._meeting, number, hosts = meeting.join(group_name, me, timeout_ms / 1000)
+        store = meeting.MeetingStore(self._meeting, number, self._timeout)
         make = {Backend.NCCL: self._nccl, Backend.GLOO: self._gloo, Backend.TROUPE: self._troupe}[
             backend
         ]
