@@ -7,7 +7,7 @@
 namespace troupe::worker {
 namespace {
 
-constexpr char kStacks[] = "troupe._stacks";
+constexpr char kStacks[] = "troupe._tracing.stacks";
 constexpr char kProfiles[] = "troupe._tracing.profiles";
 constexpr std::uint32_t kProfileMsMax = 600'000;
 constexpr std::uint32_t kSamplesPerSecondMax = 1000;

@@ -1,5 +1,5 @@
 // Readings of this node's processes from outside, each by a child of the worker: a module of the
-// package that py-spy works for (troupe._stacks, troupe._tracing.profiles).
+// package that py-spy works for (troupe._tracing.stacks, troupe._tracing.profiles).
 //
 // View: one node; on the worker's loop. Run() suspends until the child has written all it found;
 // four children of a module run at once at most. Errors say where the child's own error is, or how

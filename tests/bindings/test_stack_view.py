@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from troupe import _stacks
+from troupe._tracing import stacks as _stacks
 from troupe.cli import _stack_view
 
 TORCH = "torch/distributed/distributed_c10d.py"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from troupe import _stacks
+from troupe._tracing import stacks as _stacks
 
 DENIED = "Permission Denied: Try running again with elevated permissions\nStack backtrace:\n 0: x"
 

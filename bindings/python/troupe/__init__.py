@@ -53,7 +53,7 @@ _WHERE = {
     "ObjectRef": "_base.calls",
     "ObjectRefGenerator": "_actors.streams",
     "DynamicObjectRefGenerator": "_actors.streams",
-    "timeline": "_timeline",
+    "timeline": "_tracing.timeline",
     "LaunchError": "exceptions",
     "PlacementError": "exceptions",
     "JoinError": "exceptions",
@@ -123,7 +123,7 @@ if TYPE_CHECKING:  # each by its own name, which says that it is public
     from troupe._base.calls import ObjectRef as ObjectRef
     from troupe._tasks.objects import cancel as cancel, get as get, put as put, wait as wait
     from troupe._tasks.remote import remote as remote
-    from troupe._timeline import timeline as timeline
+    from troupe._tracing.timeline import timeline as timeline
     from troupe.exceptions import (
         ConnectionError as ConnectionError,
         GetTimeoutError as GetTimeoutError,

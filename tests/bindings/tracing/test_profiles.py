@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from troupe import _stacks
-from troupe._tracing import profile_files, profiles
+from troupe._tracing import profile_files, profiles, stacks as _stacks
 from troupe._wire import ProfileFormat
 
 WANTED = profiles.Wanted(seconds=1, rate=10, format=ProfileFormat.SPEEDSCOPE)

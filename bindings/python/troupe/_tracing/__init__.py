@@ -1,1 +1,1 @@
-"""Where time goes: spans that processes record, and profiles of them from outside."""
+"""Where time goes: spans that processes record, and stacks and profiles taken from outside."""

@@ -19,7 +19,7 @@ import time
 import zlib
 from typing import Any, NamedTuple
 
-from troupe import _stacks
+from troupe._tracing import stacks
 from troupe._wire import ProfileFormat
 
 AT_ONCE_MAX = 16
@@ -64,7 +64,7 @@ def record(pid: int, wanted: Wanted, *, by_worker: bool = False) -> dict[str, An
     Returns:
         `{pid, text}`, with a `note` for people or without one; or `{pid, error}`.
     """
-    program = _stacks._py_spy()
+    program = stacks._py_spy()
     if program is None:
         return {
             "pid": pid,
@@ -107,7 +107,7 @@ def _record(program: str, pid: int, wanted: Wanted, *, by_worker: bool) -> dict[
     if done.returncode != 0 and not text and _began_sampling(done.stdout + done.stderr):
         return {"pid": pid, "text": "", "note": NO_SAMPLES}  # a flamegraph of nothing is an error
     if done.returncode != 0:
-        return {"pid": pid, "error": _stacks._reason(done.stderr, pid, by_worker)}
+        return {"pid": pid, "error": stacks._reason(done.stderr, pid, by_worker)}
     if not has_samples(text, wanted.format):
         return {"pid": pid, "text": text, "note": NO_SAMPLES}
     return {"pid": pid, "text": text}

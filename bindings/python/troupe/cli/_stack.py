@@ -53,7 +53,7 @@ def stack(
 
 
 def _local(target: str, native: bool) -> dict[str, Any]:
-    from troupe import _stacks
+    from troupe._tracing import stacks as _stacks
 
     return {"rank": -1, "node": os.uname().nodename, **_stacks.read(int(target), native=native)}
 

@@ -55,8 +55,7 @@ def timeline(
     of the whole cluster: lives of processes, phases of launches, tasks, transfers, collectives,
     trials, and actor calls where they are sampled.
     """
-    from troupe import _timeline
-    from troupe._tracing import collect
+    from troupe._tracing import collect, timeline as _timeline
 
     with _common.session(address, token_file, cluster) as session:
         which = _targets.named(session, target) if target else {}

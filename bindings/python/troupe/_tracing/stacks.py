@@ -1,9 +1,9 @@
 """Stacks of processes of this host, read from outside with py-spy: Python's and C++'s frames in
 one.
 
-Run by a worker as `python -m troupe._stacks [--native] LABEL:PID...`; writes one JSON list. The
-process that is looked at is stopped for the moment of the reading and runs none of our code for it,
-so it may hang wherever it likes, with the GIL held too.
+Run by a worker as `python -m troupe._tracing.stacks [--native] LABEL:PID...`; writes one JSON list.
+The process that is looked at is stopped for the moment of the reading and runs none of our code for
+it, so it may hang wherever it likes, with the GIL held too.
 """
 
 from __future__ import annotations
