@@ -5,6 +5,8 @@ too: a lazy one says when a module is loaded, not that it is asked for by less. 
 TYPE_CHECKING:` do not. A name of the package itself (`from troupe import get`, `troupe.get` after
 `import troupe`) is asked of the module that the package takes it from. Modules that import each
 other, however far around, are a finding with all of the circle's members.
+
+Private modules stand in a room, not beside the public ones: of those only `_pickled` does.
 """
 
 import ast
@@ -90,6 +92,9 @@ BY_NAME = {
     "runtime load of it",
     "_process.zygote": "modules of the user's",
 }
+
+# Private, and no module of a room: pickles name it.
+LOOSE = ("_pickled",)
 
 # (importer, imported) upward that are still there: the list may only shrink.
 LEFT: set[tuple[str, str]] = set()
@@ -239,6 +244,14 @@ def main() -> None:
         f"{PACKAGE}: there is no module {name} any more: take it off this lint's lists"
         for name in (*(each for _, inside in ROOMS for each in inside), *BY_NAME)
         if name not in modules
+    ]
+    findings += [
+        f"{tree.relative(module.path)}: a private module stands in a room (troupe/README.md)"
+        for name, module in sorted(modules.items())
+        if name.startswith("_")
+        and "." not in name
+        and not module.is_package
+        and name not in ("__main__", *LOOSE)
     ]
     graph: dict[str, set[str]] = {}
     for name, module in sorted(modules.items()):
