@@ -1,7 +1,7 @@
 """What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one.
 
 Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles,
-refs and groups, which need a cluster: tests/e2e/test_pickled_names.py.
+refs and groups, which need a cluster: tests/e2e/objects/test_pickled_names.py.
 """
 
 from __future__ import annotations

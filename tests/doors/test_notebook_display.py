@@ -3,7 +3,7 @@ edited and run again.
 
 Method: notebooks are run by nbclient through a real kernel that is connected to the module's
 cluster; what the cells hold at the end is what a reader of the notebook sees. Bars:
-tests/e2e/test_notebook.py. Needs the extra `notebook`.
+tests/e2e/output/test_notebook.py. Needs the extra `notebook`.
 """
 
 from __future__ import annotations

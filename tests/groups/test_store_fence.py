@@ -2,7 +2,7 @@
 kernel makes of it.
 
 Method of the first: the program is run here, instruction by instruction, as the kernel's classic
-BPF defines them. Between hosts: tests/e2e/test_namespaces.py.
+BPF defines them. Between hosts: tests/e2e/nodes/test_namespaces.py.
 """
 
 from __future__ import annotations

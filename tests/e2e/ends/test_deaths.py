@@ -264,7 +264,7 @@ def test_the_caller_ends(idle: Home, tmp_path: Path, number: int, cause: str) ->
         text=True,
         env={
             **os.environ,
-            "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}",
+            "PYTHONPATH": f"{Path(__file__).parents[1]}:{os.environ.get('PYTHONPATH', '')}",
         },
     )
     files = [folder / "1-0.pid", folder / "1-1.pid"]

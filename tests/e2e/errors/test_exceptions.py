@@ -25,7 +25,7 @@ from troupe.launch import distributed
 
 WITHIN_S = 120.0
 ENDS = (SystemExit, KeyboardInterrupt)
-"""Not exceptions of calls: they end a process, or a call (tests/e2e/test_sys_exit.py)."""
+"""Not exceptions of calls: they end a process, or a call (tests/e2e/ends/test_sys_exit.py)."""
 
 
 def of_python(kind: type[BaseException] = BaseException) -> Iterator[type[BaseException]]:

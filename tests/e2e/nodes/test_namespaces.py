@@ -23,7 +23,7 @@ from namespaces import Hosts, why_not
 
 REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TROUPE = [sys.executable, "-m", "troupe"]
 
 

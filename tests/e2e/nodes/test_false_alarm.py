@@ -27,7 +27,7 @@ from namespaces import why_not
 
 REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "false_alarm.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "false_alarm.py"
 
 
 def test_pauses_jitter_and_loss_lose_no_node_no_launch_and_no_call(home: Home) -> None:

@@ -71,7 +71,7 @@ def driver(home: Home, folder: Path, body: str, **environment: str) -> subproces
     return home.python(
         HEAD + body,
         timeout=120,
-        env={"FOLDER": str(folder), "TESTS": str(Path(__file__).parent), **environment},
+        env={"FOLDER": str(folder), "TESTS": str(Path(__file__).parents[1]), **environment},
     )
 
 

@@ -340,7 +340,7 @@ def test_idle_processes_make_room_for_the_tasks_of_others(
 def test_nothing_is_left_after_the_caller_is_killed(idle: Home, tmp_path: Path) -> None:
     code = f"""
 import sys, threading, troupe
-sys.path.insert(0, {os.path.dirname(__file__)!r})
+sys.path[:0] = {[str(each) for each in Path(__file__).parents[:2]]!r}
 troupe.init("auto")
 from test_tasks import mark_and_wait
 refs = [mark_and_wait.remote({str(tmp_path / "marks")!r}, "/nowhere") for _ in range(3)]

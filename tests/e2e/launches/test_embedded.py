@@ -276,7 +276,7 @@ def test_examples(home: Home, example: str) -> None:
     if "digits" in example:
         pytest.importorskip("sklearn")
     example, *arguments = example.split()
-    path = os.path.join(os.path.dirname(__file__), "..", "..", "examples", example)
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "..", "examples", example)
     done = subprocess.run(
         [sys.executable, path, *arguments], capture_output=True, text=True, timeout=180
     )

@@ -25,7 +25,7 @@ import cloudpickle
 import pytest
 from conftest import Home, eventually
 from hostile import Authority, Door, bombed, client_hello, ended, header, looped, say, trickle
-from test_resume import cut_tcp
+from tcp_cuts import cut_tcp
 
 import troupe
 from troupe._base.bridge import native

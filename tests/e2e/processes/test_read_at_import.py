@@ -27,7 +27,7 @@ from conftest import Home, eventually
 
 from troupe.launch import distributed
 
-TABLE = Path(__file__).parents[2] / "worker/core/read_at_import.cc"
+TABLE = Path(__file__).parents[3] / "worker/core/read_at_import.cc"
 
 
 @dataclass(frozen=True)

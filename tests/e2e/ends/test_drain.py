@@ -32,7 +32,7 @@ def test_ranks_of_a_node_that_leaves_have_time_for_a_last_word(home: Home, tmp_p
     )
     code = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(each) for each in Path(__file__).parents[:2]]!r}
 import cloudpickle, test_stopping, troupe
 from troupe.launch import distributed
 cloudpickle.register_pickle_by_value(test_stopping)
