@@ -148,6 +148,11 @@ def test_what_waits_is_explained_node_by_node(page: PageClient, cluster: Home) -
     cluster.run("job", "submit", "--id", "second", "--cpus", "5", "--", "sleep", "600")
     eventually(lambda: "5 more CPU" in page.get("/queue").words, what="the reason in the queue")
     assert "asks for 5 CPU" in page.get("/queue").words
+    (owner,) = cluster.json("usage")["owners"]
+    cluster.run("quota", "set", owner["owner"], "--cpus", "40", "--queued", "7")
+    shown = re.escape(owner["owner"]) + r" \d+\.\d % 0 8 of 40 0 GiB 1 1 of 7"
+    eventually(lambda: re.search(shown, page.get("/queue").words), what="what the owner holds")
+    cluster.run("quota", "remove", owner["owner"])
     assert "second" not in page.get("/").words.partition("What waits")[0]
     cluster.run("job", "stop", "--grace", "0", "second", "first")
 

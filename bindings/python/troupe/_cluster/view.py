@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from troupe._cluster import connect, resources, selectors, session as _session
+from troupe._wire import CapKind
 
 _HOLDING = ("created", "rescheduling", "pending")
+CAP_SCALE = 10_000
+"""Caps of GPUs and CPUs travel in ten-thousandths."""
+CAPS_OF_AMOUNTS = (CapKind.GPUS, CapKind.CPUS)
+CAPS_OF_COUNTS = (CapKind.RUNNING, CapKind.QUEUED)
 
 
 @dataclass
@@ -106,6 +111,23 @@ def open_launches(session: _session.Session) -> list[dict[str, Any]]:
     """Return the LaunchInfos of the launches that are not over, the latest submitted first."""
     found = _list(session, {"open_only": True})
     return [each for each in found if each["state"] != "terminal"]
+
+
+def describe_owner(user: dict[str, Any]) -> dict[str, Any]:
+    """Return an owner of a UsageList as `troupe usage --json` shows them
+    (docs/several_people.md)."""
+    caps = {each["kind"]: each["most"] for each in user["caps"]}
+    return {
+        "owner": user["user"],
+        "held": resources.from_wire(user["held"]),
+        "running": user["running"],
+        "queued": user["queued"],
+        "share": user["share"],
+        "quota": {
+            **{kind: caps[kind] / CAP_SCALE if kind in caps else None for kind in CAPS_OF_AMOUNTS},
+            **{kind: caps.get(kind) for kind in CAPS_OF_COUNTS},
+        },
+    }
 
 
 def _list(session: _session.Session, asked: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ REQUEST_S = 5.0
 RECONNECT_S = 1.0
 LATEST = 1000
 """Launches that are over, on pages that are about something else: the latest so many."""
-LISTS = ("status", "actors", "launches", "groups", "events", "deleted_jobs")
+LISTS = ("status", "actors", "launches", "groups", "events", "owners", "deleted_jobs")
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,11 @@ class ClusterReader:
         found: list[dict[str, Any]] = self.read("events").value
         return found
 
+    def owners(self) -> list[dict[str, Any]]:
+        """Return the owners as `troupe usage --json` shows them, the largest share first."""
+        found: list[dict[str, Any]] = self.read("owners").value
+        return found
+
     def explain(self, group: str) -> str:
         """Return why a group waits, node by node; "" where it does not any more."""
         try:
@@ -222,6 +227,12 @@ def _events(session: _session.Session) -> list[dict[str, Any]]:
     return state.list_events(session)[::-1]
 
 
+def _owners(session: _session.Session) -> list[dict[str, Any]]:
+    users = session.request("GetUsage", {}, timeout=REQUEST_S)[1]["users"]
+    found = [view.describe_owner(each) for each in users]
+    return sorted(found, key=lambda each: (-each["share"], each["owner"]))
+
+
 def _deleted_jobs(session: _session.Session) -> frozenset[str]:
     """Return the launches of deleted jobs; none for an observer, who may not ask for them."""
     try:
@@ -237,6 +248,7 @@ _QUESTIONS: dict[str, Callable[[_session.Session], Any]] = {
     "launches": _launches,
     "groups": _ask("ListGroups", "groups"),
     "events": _events,
+    "owners": _owners,
     "deleted_jobs": _deleted_jobs,
 }
 

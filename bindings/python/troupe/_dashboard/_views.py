@@ -223,7 +223,7 @@ def _find_job(reader: ClusterReader, identity: str) -> dict[str, Any]:
 
 
 def queue(reader: ClusterReader, query: Query) -> dict[str, Any]:
-    """`/queue`: what waits, in its order, and what each lacks, node by node."""
+    """`/queue`: what waits, in its order, what each lacks, node by node, and the owners' shares."""
     waiting = _reader.waiting(reader.groups())
     placed = {each["launch"] for each in waiting}
     rows = [
@@ -236,7 +236,14 @@ def queue(reader: ClusterReader, query: Query) -> dict[str, Any]:
         for each in reader.launches()
         if each["state"] != "terminal" and each["waiting_for"] and each["launch"] not in placed
     ]
-    return {"rows": rows, "count": len(waiting), "others": others[:ROWS_MAX]}
+    owners = reader.owners()
+    return {
+        "rows": rows,
+        "count": len(waiting),
+        "others": others[:ROWS_MAX],
+        "owners": owners[:ROWS_MAX],
+        "owner_count": len(owners),
+    }
 
 
 def _waiting_row(group: Mapping[str, Any]) -> dict[str, Any]:

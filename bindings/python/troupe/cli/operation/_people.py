@@ -7,13 +7,10 @@ from typing import Any
 
 import click
 
-from troupe._cluster import resources
+from troupe._cluster import resources, view
 from troupe._wire import CapKind
 from troupe.cli import _common, _tables
 
-_SCALE = 10_000  # GPUs and CPUs travel in ten-thousandths
-_AMOUNTS = (CapKind.GPUS, CapKind.CPUS)
-_COUNTS = (CapKind.RUNNING, CapKind.QUEUED)
 _NONE = "none"
 _MOST = 10**9
 _owner = click.argument("owner", metavar="OWNER")
@@ -27,7 +24,7 @@ def _cap(_: click.Context, parameter: click.Parameter, value: str | None) -> str
         number = float(value)
     except ValueError:
         number = math.nan
-    whole = parameter.name in _COUNTS
+    whole = parameter.name in view.CAPS_OF_COUNTS
     if not 0 <= number <= _MOST or (whole and number != int(number)):
         raise click.BadParameter(
             f"{value!r} is no {'whole ' if whole else ''}number from 0 to {_MOST}, and not "
@@ -55,7 +52,7 @@ def usage(
     with _common.session(address, token_file, cluster) as session:
         answer = session.request("GetUsage", {"user": owner})[1]
     total = resources.from_wire(answer["total"])
-    rows = [_row(each) for each in answer["users"]]
+    rows = [view.describe_owner(each) for each in answer["users"]]
     rows.sort(key=lambda each: (-each["share"], each["owner"]))
     if as_json:
         _common.echo_json({"you": answer["asker"], "total": total, "owners": rows})
@@ -79,22 +76,6 @@ def usage(
 
 def _of(held: float, cap: float | None) -> str:
     return f"{held:g}" if cap is None else f"{held:g} of {cap:g}"
-
-
-def _row(user: dict[str, Any]) -> dict[str, Any]:
-    """Return an owner as `--json` shows them (docs/several_people.md)."""
-    caps = {each["kind"]: each["most"] for each in user["caps"]}
-    return {
-        "owner": user["user"],
-        "held": resources.from_wire(user["held"]),
-        "running": user["running"],
-        "queued": user["queued"],
-        "share": user["share"],
-        "quota": {
-            **{kind: caps[kind] / _SCALE if kind in caps else None for kind in _AMOUNTS},
-            **{kind: caps.get(kind) for kind in _COUNTS},
-        },
-    }
 
 
 @click.group()
@@ -140,14 +121,17 @@ def set_(
     if not named:
         raise click.UsageError("give at least one of --gpus, --cpus, --running, --queued")
     caps = [
-        {"kind": kind, "most": round(value * (_SCALE if kind in _AMOUNTS else 1))}
+        {
+            "kind": kind,
+            "most": round(value * (view.CAP_SCALE if kind in view.CAPS_OF_AMOUNTS else 1)),
+        }
         for kind, value in named.items()
         if not isinstance(value, str)
     ]
     lifted = [kind for kind, value in named.items() if value == _NONE]
     with _common.session(address, token_file, cluster) as session:
         answer = session.request("SetQuota", {"user": owner, "caps": caps, "lifted": lifted})[1]
-    _show([_row(each) for each in answer["users"]], as_json=as_json)
+    _show([view.describe_owner(each) for each in answer["users"]], as_json=as_json)
 
 
 @quota.command("list")
@@ -156,7 +140,7 @@ def list_(address: str | None, token_file: str | None, cluster: str | None, as_j
     """List the owners that have a quota, with what they have of it now."""
     with _common.session(address, token_file, cluster) as session:
         users = session.request("GetUsage", {})[1]["users"]
-    _show([_row(each) for each in users if each["caps"]], as_json=as_json)
+    _show([view.describe_owner(each) for each in users if each["caps"]], as_json=as_json)
 
 
 @quota.command()
@@ -166,11 +150,11 @@ def remove(
     owner: str, address: str | None, token_file: str | None, cluster: str | None, as_json: bool
 ) -> None:
     """Lift all caps of an owner."""
-    lifted = [*_AMOUNTS, *_COUNTS]
+    lifted = [*view.CAPS_OF_AMOUNTS, *view.CAPS_OF_COUNTS]
     with _common.session(address, token_file, cluster) as session:
         answer = session.request("SetQuota", {"user": owner, "lifted": lifted})[1]
     if as_json:
-        _show([_row(each) for each in answer["users"]], as_json=True)
+        _show([view.describe_owner(each) for each in answer["users"]], as_json=True)
     else:
         _common.echo_line(f"{owner} has no quota")
 
