@@ -68,6 +68,12 @@ NAMES = {
         ".venv-frameworks/bin/python -m pytest -v -rs -o addopts=--strict-markers "
         "tests/doors/real_ray",
     ),
+    "core": (
+        "what of actors, tasks, launches, jobs and HTTP takes long and is shown by another test "
+        "too, and the boards of figures through a real Prometheus",
+        f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/e2e tests/jobs "
+        "tests/http_api",
+    ),
     "cpp": (
         "the training in C++, built against torch, on two hosts, with one of its actors killed",
         f"{PYTHON} -m pytest -v -rs -o addopts=--strict-markers -m long tests/cpp",

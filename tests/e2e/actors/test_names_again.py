@@ -41,7 +41,7 @@ def made(**options: Any) -> Any:
 
 @pytest.mark.parametrize("lifetime", [None, "detached"])
 def test_AN1_killed_and_made_anew_over_and_over(idle: Home, lifetime: str | None) -> None:
-    for _ in range(20):
+    for _ in range(8):
         actor = made(name="again", lifetime=lifetime)
         assert troupe.get(actor.add.remote(), timeout=WITHIN_S) == 1
         troupe.kill(troupe.get_actor("again"))

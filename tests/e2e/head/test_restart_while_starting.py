@@ -150,7 +150,7 @@ def _nodes(home: Home, limits: str) -> Iterator[dict]:
         troupe.shutdown()
 
 
-@pytest.mark.parametrize("cpus", [0, 1])
+@pytest.mark.parametrize("cpus", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_node_that_is_back_brings_the_next_life_of_what_it_ran(
     home: Home, tmp_path: Path, cpus: int
 ) -> None:

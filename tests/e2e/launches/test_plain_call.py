@@ -151,7 +151,7 @@ print(listens.distributed()[0])
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("port", ["own", "environment"])
+@pytest.mark.parametrize("port", ["own", pytest.param("environment", marks=pytest.mark.long)])
 def test_groups_of_ones_own(
     home: Home, tmp_path: Path, call: str, port: str, free_port: int
 ) -> None:

@@ -276,7 +276,9 @@ def test_options_of_a_node_that_are_wrong(home: Home) -> None:
         troupe.init("127.0.0.1:1", preimport=["mailbox"])
 
 
-@pytest.mark.parametrize("kind", ["pip", "py_modules", "working_dir"])
+@pytest.mark.parametrize(
+    "kind", ["pip", pytest.param("py_modules", marks=pytest.mark.long), "working_dir"]
+)
 def test_an_environment_of_its_own_shares_no_zygote(imports, tmp_path: Path, kind: str) -> None:
     """The same module in the program's folder and, of other values, in what runtime_env adds."""
     (tmp_path / "tiny_thing.py").write_text("VALUE = 'of the program'\n")

@@ -258,7 +258,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(params=["below the interpreter's prefix", "elsewhere"])
+@pytest.fixture(
+    params=[pytest.param("below the interpreter's prefix", marks=pytest.mark.long), "elsewhere"]
+)
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A folder of a project, as containers have it under /usr/src."""
     folder = tmp_path / "app"
