@@ -15,6 +15,7 @@ import pytest
 CHROMIUM, DRIVER = "chromium", "chromedriver"
 OTHER_HOST = "evil.example"
 """A name that the browser believes to be this host's."""
+CLICKS_MAX = 20
 _OPTIONS = (
     "--headless=new",
     "--no-sandbox",
@@ -47,7 +48,17 @@ class Browser:
         return self.driver.execute_script(code, *arguments)
 
     def click(self, selector: str) -> None:
-        """Click what the selector finds first."""
+        """Click what the selector finds first.
+
+        A page that changes may replace the element before the click: it is found again then, since
+        nothing was clicked.
+        """
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        for _ in range(CLICKS_MAX - 1):
+            with contextlib.suppress(StaleElementReferenceException):
+                self.driver.find_element("css selector", selector).click()
+                return
         self.driver.find_element("css selector", selector).click()
 
     def press(self, *keys: str) -> None:
