@@ -40,8 +40,8 @@ class Browser:
 
     @property
     def words(self) -> str:
-        """What a person reads on the page now."""
-        return str(self.driver.execute_script("return document.body.innerText"))
+        """What a person reads on the page now; nothing between two pages, without a body."""
+        return str(self.run("return document.body ? document.body.innerText : ''"))
 
     def run(self, code: str, *arguments: object) -> Any:
         """Run JavaScript in the page and return its value."""
