@@ -152,17 +152,17 @@ void ArchiveEnded(Turn& turn) {
   ArmRetention(turn);
   if (!turn.options.archives || turn.state.read_only) return;
   EndedLaunches& ended = turn.state.ended;
-  if (ended.moving() || ended.size() <= turn.options.ended_max) return;
-  const std::size_t batch = std::min(kMoveBatch, turn.options.ended_max / 2 + 1);
+  const std::size_t most = turn.options.ended_max;
   const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
   const std::uint64_t least_us = turn.options.ended_least_us;
   if (lived_us >= least_us) {
-    for (const LaunchId& id :
-         ended.BeginMove(turn.options.ended_max, batch, lived_us - least_us)) {
+    const std::size_t batch = std::min(kMoveBatch, most / 2 + 1);
+    for (const LaunchId& id : ended.BeginMove(most, batch, lived_us - least_us)) {
       turn.archive.push_back(RecordOf(*turn.FindLaunch(id)));
     }
   }
-  if (!ended.moving()) ArmMove(turn, ended.OldestLivedUs() + least_us - lived_us);
+  if (!ended.moving() && ended.size() > most)
+    ArmMove(turn, ended.OldestLivedUs() + least_us - lived_us);
 }
 
 void OnArchived(Turn& turn, const Archived& input) {
