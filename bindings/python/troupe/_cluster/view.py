@@ -130,6 +130,11 @@ def describe_owner(user: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def owners_by_share(users: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the owners of a UsageList as `describe_owner` does, the largest share first."""
+    return sorted(map(describe_owner, users), key=lambda each: (-each["share"], each["owner"]))
+
+
 def _list(session: _session.Session, asked: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = session.request("ListLaunches", asked)[1]["launches"]
     return found[::-1]

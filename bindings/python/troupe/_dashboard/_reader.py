@@ -228,9 +228,7 @@ def _events(session: _session.Session) -> list[dict[str, Any]]:
 
 
 def _owners(session: _session.Session) -> list[dict[str, Any]]:
-    users = session.request("GetUsage", {}, timeout=REQUEST_S)[1]["users"]
-    found = [view.describe_owner(each) for each in users]
-    return sorted(found, key=lambda each: (-each["share"], each["owner"]))
+    return view.owners_by_share(session.request("GetUsage", {}, timeout=REQUEST_S)[1]["users"])
 
 
 def _deleted_jobs(session: _session.Session) -> frozenset[str]:

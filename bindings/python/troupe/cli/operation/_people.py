@@ -52,8 +52,7 @@ def usage(
     with _common.session(address, token_file, cluster) as session:
         answer = session.request("GetUsage", {"user": owner})[1]
     total = resources.from_wire(answer["total"])
-    rows = [view.describe_owner(each) for each in answer["users"]]
-    rows.sort(key=lambda each: (-each["share"], each["owner"]))
+    rows = view.owners_by_share(answer["users"])
     if as_json:
         _common.echo_json({"you": answer["asker"], "total": total, "owners": rows})
         return
