@@ -22,7 +22,7 @@ from troupe.azure._command import Command
 from troupe.azure._distributions import RayDistribution
 from troupe.azure._jobs import about
 from troupe.azure._jobs.services import STUDIO
-from troupe.launch import _function, _ports, _program, _submit, _vendor_place
+from troupe.launch import _cpu_ranks, _function, _ports, _program, _submit, _vendor_place
 from troupe.launch._handle import LaunchHandle
 
 _REMEDY = (
@@ -61,7 +61,7 @@ def start(
             {"compute": job.compute, "instance_type": job.resources.instance_type}
         )
     nodes = workers.node_infos(session)
-    reason = _vendor_place.without_gpus(session, nodes)
+    reason = _cpu_ranks.reason(nodes)
     if reason:
         kind = _on_cpus(kind, reason, job, quiet=quiet)
     with job.located("resources"):
@@ -146,15 +146,9 @@ def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -
     )
 
 
-def nodes_of(
-    session: Any, infos: list[dict[str, Any]] | None = None
-) -> Sequence[Mapping[str, float]]:
-    """What each node that is alive has; `infos`: `workers.node_infos(session)`, if known."""
-    nodes = [
-        resources.from_wire(node["resources"])
-        for node in (workers.node_infos(session) if infos is None else infos)
-        if node["state"] == "alive"
-    ]
+def nodes_of(session: Any, infos: list[dict[str, Any]]) -> Sequence[Mapping[str, float]]:
+    """Return what each node that is alive has; `infos`: `workers.node_infos(session)`."""
+    nodes = [resources.from_wire(node["resources"]) for node in infos if node["state"] == "alive"]
     if session.embedded is not None:  # it offers more CPUs than there are
         nodes = [{**each, "CPU": float(len(os.sched_getaffinity(0)))} for each in nodes]
     return nodes

@@ -53,18 +53,10 @@ def place(options: Any, called: str) -> tuple[_session.Session, Any]:
     return session, options
 
 
-def without_gpus(session: _session.Session, nodes: list[dict[str, Any]] | None = None) -> str:
+def without_gpus(session: _session.Session) -> str:
     """Return why ranks that ask for GPUs are CPU ranks on this cluster; "": they get GPUs, or are
-    refused.
-
-    Args:
-        session: of the cluster.
-        nodes: `workers.node_infos(session)`, for who has asked for it already.
-
-    Raises:
-        ValueError: a variable cannot be read.
-    """
-    return _cpu_ranks.reason(workers.node_infos(session) if nodes is None else nodes)
+    refused. Raises ValueError for a variable that cannot be read."""
+    return _cpu_ranks.reason(workers.node_infos(session))
 
 
 def find_session(*, remote: bool) -> tuple[_session.Session, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import troupe
 from troupe import exceptions
 from troupe._base import identity as _identity
-from troupe._cluster import session as _session, status_lines
+from troupe._cluster import session as _session, status_lines, workers
 from troupe.azure import _code_folder, _instances, _plan as _shape, _schema, _start
 from troupe.azure._command import Command
 from troupe.azure._jobs.current import as_current
@@ -122,7 +122,7 @@ def _check(job: Any, session: _session.Session) -> str | None:
             {"compute": job.compute, "instance_type": command.resources.instance_type}
         )
     with command.located("resources"):
-        _shape.of(command, _start.nodes_of(session), kind)
+        _shape.of(command, _start.nodes_of(session, workers.node_infos(session)), kind)
     for each, value in command.inputs.items():
         if getattr(value, "path", None) != _plan.UNKNOWN:
             _start.check_input(command, each, value)

@@ -148,7 +148,7 @@ def _room(plan: SweepPlan, session: _session.Session) -> int:
     kind, _ = _instances.meant(
         {"compute": trial.compute, "instance_type": trial.resources.instance_type}
     )
-    nodes = _start.nodes_of(session)
+    nodes = _start.nodes_of(session, workers.node_infos(session))
     shape = _plan.of(trial, nodes, kind)
     ranks = sum(
         int(
