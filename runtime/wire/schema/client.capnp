@@ -294,7 +294,7 @@ struct LogPart { stream @0 :UInt32; next @1 :UInt64; bytes @2 :UInt32; droppedBy
 struct LogParts { parts @0 :List(LogPart); }
 # Stacks of processes that run: of a launch (one rank or, -1, all) or of an actor. Answer: StackDump.
 struct ReadStacks { launch @0 :LaunchId; actor @1 :ActorId; rank @2 :Int32 = -1; native @3 :Bool; }
-struct StackDump { processes @0 :UInt32; }         # attachment: JSON as troupe._stacks writes it
+struct StackDump { processes @0 :UInt32; }         # attachment: JSON as troupe._tracing.stacks writes it
 # Samples of where such processes spend their time, `ratePerS` a second for durationMs. `format`: what is written of each. Answer: ProfileDump.
 enum ProfileFormat { flamegraph @0; speedscope @1; collapsed @2; }
 struct ReadProfile {
