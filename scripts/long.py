@@ -22,9 +22,15 @@ from collections.abc import Iterable
 import builds
 
 ROOT = builds.ROOT
-MODELS = ("head/model/*", "placement/model/*", "runtime/store/model/*", "scripts/spin_verdict.sh")
-# What a run is of, where that is only these files: its result holds for as long as they do.
-READS = {"models": MODELS}
+# Files that a run reads, where it reads no others: its result holds until one of them is changed.
+READS = {
+    "models": (
+        "head/model/*",
+        "placement/model/*",
+        "runtime/store/model/*",
+        "scripts/spin_verdict.sh",
+    )
+}
 KEPT = ROOT / "tests" / "long"
 LINES_KEPT = 60
 PYTHON = ".venv/bin/python"
@@ -159,7 +165,7 @@ def run(name: str) -> int:
         assert child.stdout is not None
         for line in child.stdout:
             print(line, end="", flush=True)
-            last.append(line.rstrip("\n"))
+            last.append(line.rstrip("\n").replace(str(ROOT), "."))
     KEPT.mkdir(exist_ok=True)
     kept = KEPT / f"{name}.json"
     kept.write_text(

@@ -40,7 +40,7 @@ class Browser:
 
     @property
     def words(self) -> str:
-        """What a person reads on the page now; nothing between two pages, without a body."""
+        """Text that a person reads on the page now; empty between two pages, without a body."""
         return str(self.run("return document.body ? document.body.innerText : ''"))
 
     def run(self, code: str, *arguments: object) -> Any:

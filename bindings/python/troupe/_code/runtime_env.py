@@ -182,7 +182,7 @@ def folder_here(directory: Mapping[str, Any], session: Any) -> str:
 
 
 class Spread:
-    """Whether nodes of other hosts are known, and when the head was last asked for it."""
+    """What is known of nodes on other hosts, and when the head was last asked for them."""
 
     def __init__(self, asked_s: float = float("-inf")) -> None:
         self.is_known = False

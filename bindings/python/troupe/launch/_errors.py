@@ -17,7 +17,7 @@ from troupe._wire import FailureKind
 from troupe.launch import _hints
 
 LOGS_AFTERWARDS: PerSession[Callable[[dict[str, Any]], str]] = PerSession("logs afterwards")
-"""In a session's store, where its cluster ends with this program: a function that returns, of a
+"""Set where the session's cluster ends with this program: a function that returns, of a
 LaunchInfo, the command that shows the launch's output afterwards; "" where nothing does."""
 
 
