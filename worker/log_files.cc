@@ -228,8 +228,9 @@ void LogFiles::NoteDropped(const std::string& file, std::uint64_t total) {
   const UniqueFd note(open((Path(file) + kDroppedSuffix).c_str(),
                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   const std::string text = std::to_string(total);
-  if (note.valid() && write(note.get(), text.data(), text.size()) < 0) {
-    Log(LogLevel::kWarning, "the gap of a log could not be noted", {{"file", file}});
+  if (!note.valid() || write(note.get(), text.data(), text.size()) < 0) {
+    Log(LogLevel::kWarning, "the gap of a log could not be noted",
+        {{"file", file}, {"why", MessageOf(os::SystemError("write"))}});
   }
 }
 

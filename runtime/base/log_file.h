@@ -1,7 +1,8 @@
 // A log file within a size: over it, the file loses its older half.
 //
-// Blocking for one system call or two. What other processes append meanwhile is kept where the
-// filesystem can cut at the front; elsewhere (tmpfs, overlay without it) the file begins anew.
+// Blocking for one system call where the filesystem can cut at the front (ext4, XFS); what other
+// processes append meanwhile is kept. Elsewhere (tmpfs, Btrfs, NFS) the newer half is read and
+// written again: what is appended between the last read and the cut is lost.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -82,6 +83,22 @@ TEST(Log, WithoutALimitAndWithoutAppendingAFileIsLeftAlone) {
   LogKibibytes(64);
   SetLogBytesMax(0);
   EXPECT_GT(rewriting.Text().size(), 64u << 10);
+}
+
+TEST(Log, AFileThatCannotBeCutAtItsFrontKeepsItsNewerHalfToo) {
+  const UniqueFd file(memfd_create("log", MFD_CLOEXEC));  // as on tmpfs
+  ASSERT_TRUE(file.valid());
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += std::string(4096, static_cast<char>('a' + i));
+  ASSERT_EQ(write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  EXPECT_EQ(HalveLogFile(file.get(), text.size()), 0u) << "it is within its size";
+  const std::uint64_t dropped = HalveLogFile(file.get(), 16384);
+  EXPECT_EQ(dropped, 6u * 4096);
+  std::string kept(text.size(), '\0');
+  const ssize_t have = pread(file.get(), kept.data(), kept.size(), 0);
+  ASSERT_GE(have, 0);
+  kept.resize(static_cast<std::size_t>(have));
+  EXPECT_EQ(kept, text.substr(dropped));
 }
 
 TEST(Log, ControlCharactersAreEscaped) { EXPECT_EQ(JsonEscape("\x1b[31m"), "\\u001b[31m"); }

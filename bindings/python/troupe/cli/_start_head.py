@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from troupe._base.identity import new_id
 from troupe._cluster import executables, folders, home, node_start
 
 _HEAD_LOG = "head.log"
+_FAILED_KEPT = 10  # logs of new heads that did not start
 
 
 def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
@@ -110,6 +112,10 @@ def _run_head(args: list[str], root: Path, resumed: home.ClusterHome | None) -> 
     if resumed:
         return executables.start("troupe-head", args, log=resumed.path / _HEAD_LOG)
     log = root / "logs" / f"head-{new_id()[:16]}.log"
+    with contextlib.suppress(OSError):  # another start renames its own meanwhile
+        failed = sorted(log.parent.glob("head-*.log"), key=lambda each: each.stat().st_mtime)
+        for old in failed[:-_FAILED_KEPT]:
+            old.unlink()
     head = executables.start("troupe-head", args, log=log)
     log.rename(root / "clusters" / str(head.ready["cluster_id"]) / _HEAD_LOG)
     return head
