@@ -24,10 +24,12 @@ Status KeepCopy(const std::string& path) {
   return MakeError(ErrorCode::kInternal, "cannot copy " + path + ": " + error.message());
 }
 
-// The first row that is missing or wrong; 0: none.
-std::uint64_t FirstBadRow(sqlite3* db, std::uint64_t expected) {
+// The first row that is missing or wrong; 0: none. kVersionMismatch: one that a newer version wrote
+// comes first.
+StatusOr<std::uint64_t> FirstBadRow(sqlite3* db, std::uint64_t expected) {
   sqlite3_stmt* rows = nullptr;
   std::uint64_t bad = 0;
+  Status newer;
   sqlite3_prepare_v2(db, "SELECT sequence, crc, payload, attachment FROM events ORDER BY sequence",
                      -1, &rows, nullptr);
   while (bad == 0 && rows != nullptr && sqlite3_step(rows) == SQLITE_ROW) {
@@ -38,11 +40,13 @@ std::uint64_t FirstBadRow(sqlite3* db, std::uint64_t expected) {
     const auto sequence = static_cast<std::uint64_t>(sqlite3_column_int64(rows, 0));
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(rows, 1));
     const std::string attachment = sqlite3_column_type(rows, 3) == SQLITE_NULL ? "" : view(3);
-    const bool good = sequence == expected && DecodeRow(sequence, view(2), attachment, crc).ok();
-    if (!good) bad = expected;
+    const Status read = DecodeRow(sequence, view(2), attachment, crc).status();
+    if (sequence != expected || !read.ok()) bad = expected;
+    if (ErrorCodeOf(read) == ErrorCode::kVersionMismatch) newer = read;
     ++expected;
   }
   sqlite3_finalize(rows);
+  if (!newer.ok()) return newer;
   return bad;
 }
 
@@ -94,13 +98,20 @@ StatusOr<std::string> RepairJournal(const std::string& folder) {
   }
   sqlite3_exec(db, kSnapshotTables, nullptr, nullptr, nullptr);
   const StatusOr<std::uint64_t> snapshot = ReadSnapshot(db, [](const Row&) {}, nullptr);
+  const StatusOr<std::uint64_t> bad_row =
+      snapshot.ok() ? FirstBadRow(db, *snapshot + 1) : snapshot;
+  if (ErrorCodeOf(bad_row.status()) == ErrorCode::kVersionMismatch) {
+    sqlite3_close(db);
+    return MakeError(ErrorCode::kVersionMismatch,
+                     path + ": " + MessageOf(bad_row.status()) + kNewerHint);
+  }
   if (!snapshot.ok()) {
     sqlite3_close(db);
     return MakeError(ErrorCode::kInvalid, path + ": " + MessageOf(snapshot.status()) +
                                               "\n  what it stood for is nowhere else: restore " +
                                               folder + " from a copy");
   }
-  const std::uint64_t bad = FirstBadRow(db, *snapshot + 1);
+  const std::uint64_t bad = *bad_row;
   int code = SQLITE_OK;
   if (bad != 0) {
     const std::string sql = "DELETE FROM events WHERE sequence >= " + std::to_string(bad);

@@ -45,7 +45,14 @@ StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload
     return MakeError(ErrorCode::kInvalid,
                      "event " + std::to_string(sequence) + " does not match its checksum");
   }
-  TROUPE_ASSIGN(wire::Event event, wire::DecodeEvent(payload));
+  StatusOr<wire::Event> decoded = wire::DecodeEvent(payload);
+  if (!decoded.ok()) {
+    return MakeError(ErrorCode::kVersionMismatch,
+                     "event " + std::to_string(sequence) +
+                         " is whole, but this version of troupe does not know it: " +
+                         MessageOf(decoded.status()));
+  }
+  wire::Event event = *std::move(decoded);
   if (seal != nullptr) {
     const Status opened = seal->Unseal(event.body);
     if (!opened.ok())

@@ -14,6 +14,11 @@
 
 namespace troupe::head {
 
+/// Behind a kVersionMismatch of DecodeRow: what to do.
+inline constexpr char kNewerHint[] =
+    "\n  start the head with the version of troupe that wrote it, or restore a backup from before "
+    "that: troupe journal restore";
+
 struct RowBytes {
   std::string payload;
   std::uint32_t crc = 0;
@@ -24,8 +29,8 @@ struct RowBytes {
 StatusOr<RowBytes> EncodeRow(const Row& row, const EnvironmentSeal* seal = nullptr);
 /// CRC32C over (sequence, payload, checksum of the attachment).
 std::uint32_t RowCrc(std::uint64_t sequence, std::string_view payload, std::string_view attachment);
-/// kInvalid when the checksum or the event's bytes are wrong. Without `seal` variables stay as they
-/// are kept.
+/// kInvalid when the checksum is wrong, kVersionMismatch when it is right and the event cannot be
+/// read: a newer version wrote it. Without `seal` variables stay as they are kept.
 StatusOr<wire::Event> DecodeRow(std::uint64_t sequence, std::string_view payload,
                                 std::string_view attachment, std::uint32_t crc,
                                 const EnvironmentSeal* seal = nullptr);

@@ -109,7 +109,7 @@ StatusOr<std::uint64_t> ReadSnapshot(sqlite3* db, const std::function<void(const
     StatusOr<wire::Event> event =
         DecodeRow(position, BlobColumn(rows.get(), 2), BlobColumn(rows.get(), 3), crc, seal);
     if (!event.ok())
-      return MakeError(ErrorCode::kInvalid, "the snapshot's " + MessageOf(event.status()));
+      return MakeError(ErrorCodeOf(event.status()), "the snapshot's " + MessageOf(event.status()));
     visit({sequence, *std::move(event)});
   }
   if (code != SQLITE_DONE && code != SQLITE_ROW) return Broken(db, "read");

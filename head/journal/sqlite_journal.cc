@@ -28,6 +28,10 @@ std::string RepairHint(const std::string& folder) {
          folder + " from a copy, or give those events up: troupe journal repair " + folder;
 }
 
+std::string HintFor(const Status& why, const std::string& folder) {
+  return ErrorCodeOf(why) == ErrorCode::kVersionMismatch ? kNewerHint : RepairHint(folder);
+}
+
 std::string BeginAnewHint(const std::string& folder) {
   return "\n  restore " + folder +
          " from a copy, or remove journal.db and journal.db-wal: the cluster then begins without "
@@ -185,7 +189,7 @@ Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
   if (!before.ok()) {
     return MakeError(ErrorCodeOf(before.status()),
                      options_.folder + "/journal.db: " + MessageOf(before.status()) +
-                         RepairHint(options_.folder));
+                         HintFor(before.status(), options_.folder));
   }
   sqlite3_stmt* raw = nullptr;
   constexpr const char* kSelect =
@@ -205,9 +209,9 @@ Status SqliteJournal::Replay(const std::function<void(const Row&)>& visit) {
     StatusOr<wire::Event> event =
         DecodeRow(sequence, BlobColumn(raw, 2), BlobColumn(raw, 3), crc, options_.seal.get());
     if (!event.ok()) {
-      return MakeError(ErrorCode::kInvalid, options_.folder +
-                                                "/journal.db: " + MessageOf(event.status()) +
-                                                RepairHint(options_.folder));
+      return MakeError(ErrorCodeOf(event.status()),
+                       options_.folder + "/journal.db: " + MessageOf(event.status()) +
+                           HintFor(event.status(), options_.folder));
     }
     visit({sequence, *std::move(event)});
     ++expected;

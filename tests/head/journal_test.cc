@@ -247,6 +247,25 @@ TEST_F(JournalFiles, ADamagedSnapshotRefusesToStart) {
   }
 }
 
+// What is whole and unknown is no damage: repair gives none of it up.
+TEST_F(JournalFiles, AnEventOfANewerVersionIsRefusedAndKept) {
+  Write(5);
+  const std::string payload = "no event";
+  Sql("INSERT INTO events VALUES(6, 'Newer', " + std::to_string(RowCrc(6, payload, "")) +
+      ", CAST('" + payload + "' AS BLOB), NULL)");
+  auto journal = Open();
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  const Status status = (*journal)->Replay([](const Row&) {});
+  EXPECT_EQ(ErrorCodeOf(status), ErrorCode::kVersionMismatch) << status;
+  EXPECT_NE(MessageOf(status).find("event 6 is whole"), std::string::npos) << status;
+  EXPECT_NE(MessageOf(status).find("journal restore"), std::string::npos) << status;
+  EXPECT_EQ(MessageOf(status).find("journal repair"), std::string::npos) << status;
+  journal->reset();
+  EXPECT_EQ(ErrorCodeOf(RepairJournal(folder_).status()), ErrorCode::kVersionMismatch);
+  Sql("DELETE FROM events WHERE sequence = 6 AND kind = 'Newer'");
+  EXPECT_EQ(Replayed(**Open()), 5u) << "the others are there";
+}
+
 // A file system of its own, small enough to fill; root only.
 TEST_F(JournalFiles, AFullDiskKeepsWhatWasAcknowledgedAndGoesOnWithRoom) {
   if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=16m") != 0)
