@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from typing import Any
 
 import click
 
+from troupe import exceptions
 from troupe.cli import _common, _targets
 
 _HOW_TO_OPEN = "open it at https://ui.perfetto.dev or in chrome://tracing"
@@ -38,12 +40,19 @@ _HOW_TO_OPEN = "open it at https://ui.perfetto.dev or in chrome://tracing"
     type=click.Path(dir_okay=False, writable=True),
     help="Where to write it.",
 )
+@click.option(
+    "--otlp",
+    "endpoint",
+    metavar="ENDPOINT",
+    help="Send it to the OpenTelemetry collector there, as http://HOST:4318, and write no file.",
+)
 @_common.cluster_options
 def timeline(
     target: str | None,
     seconds: float,
     calls_every: int | None,
     output: str,
+    endpoint: str | None,
     address: str | None,
     token_file: str | None,
     cluster: str | None,
@@ -65,6 +74,10 @@ def timeline(
             time.sleep(seconds)  # lint-ok: the time that is recorded
         found = _timeline.of_session(session, wanted)
     spans = sum(each["ph"] == "X" for each in found.events)
+    if endpoint:
+        _export(endpoint, found.events)
+        _report(endpoint, spans, found, as_json)
+        return
     document = {
         "traceEvents": found.events,
         "displayTimeUnit": "ms",
@@ -73,6 +86,16 @@ def timeline(
     with open(output, "w", encoding="utf-8") as file:
         json.dump(document, file)
     _report(output, spans, found, as_json)
+
+
+def _export(endpoint: str, events: list[dict[str, Any]]) -> None:
+    from troupe._tracing import otlp
+
+    try:
+        for body in otlp.requests(events, secrets.token_hex(16)):
+            otlp.send(endpoint, body)
+    except otlp.ExportError as error:
+        raise exceptions.TroupeError(str(error)) from None
 
 
 def _report(output: str, spans: int, found: Any, as_json: bool) -> None:
@@ -84,4 +107,5 @@ def _report(output: str, spans: int, found: Any, as_json: bool) -> None:
     for node, error in found.errors.items():
         _common.echo(f"node {node} was not asked: {error}")
     lost = f", {found.dropped:,} older ones were dropped" if found.dropped else ""
-    _common.echo_line(f"{output}: {spans:,} spans{lost}; {_HOW_TO_OPEN}")
+    after = "sent" if "://" in output else _HOW_TO_OPEN
+    _common.echo_line(f"{output}: {spans:,} spans{lost}; {after}")
