@@ -30,14 +30,15 @@ class Folder {
     FreeName(node);
     if (node.dead) std::erase(s_.dead_nodes, node.id);
     s_.node_names[e.name] = e.registration.node;
+    // A worker that registers again still drains; one that was started anew does not.
+    node.draining = node.draining && !node.dead && node.info.pid == e.registration.pid;
+    if (!node.draining) node.why.clear();
     node.id = e.registration.node;
     node.name = e.name;
     node.incarnation = e.incarnation;
     node.info = e.registration;
     node.total = FromWire(e.registration.resources);
     node.dead = false;
-    node.draining = false;
-    node.why.clear();
     node.ended = false;
   }
   void operator()(const wire::NodeDied& e) {

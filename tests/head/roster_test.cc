@@ -171,6 +171,27 @@ TEST_F(Roster, WhoLooksIsToldWhyANodeIsNotAlive) {
   EXPECT_EQ(seen().why.rfind("not heard of for ", 0), 0u) << seen().why;
 }
 
+TEST_F(Roster, ANodeThatDrainsDoesSoUntilItsWorkerIsStartedAnew) {
+  FakeNode a = Join(1, 2);
+  wire::DrainNode drain;
+  drain.node = a.id;
+  drain.reason = "upgrade";
+  Say(Open(wire::Role::kClient, Id128{9, 1}, true), drain, 8);
+  const auto again = [&](const std::string& python, int pid) {
+    Boot();  // another head
+    wire::RegisterNode report;
+    report.incarnation = a.incarnation;
+    report.python_version = python;
+    report.pid = pid;
+    a = Join(1, 2, 0, report);
+    return NodeOf(a).draining;
+  };
+  EXPECT_TRUE(again("", 0));
+  EXPECT_TRUE(again("3.11", 0)) << "it knows more of itself by now";
+  EXPECT_EQ(NodeOf(a).why, "upgrade");
+  EXPECT_FALSE(again("3.11", 7)) << "its worker was started anew";
+}
+
 TEST_F(Roster, AWorkerThatSaysByAnotherThreadThatItIsHeldUpIsNotLost) {
   const FakeNode a = Join(1, 2);
   const FakeNode b = Join(2, 2);
