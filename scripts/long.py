@@ -92,6 +92,10 @@ NAMES = {
         "the C++ tests, built by the other compiler",
         ".ci/run --inside clang",
     ),
+    "upgrade": (
+        "a head and workers of the previous commit's wheel, upgraded one after the other",
+        f"{PYTHON} scripts/upgrade.py",
+    ),
     "failure": (
         "how launches end, each way 40 times, beside torchrun",
         f"{PYTHON} benchmarks/failure.py --blame 40 --ends 200",

@@ -22,9 +22,15 @@ ASKED_S = 3.0  # for workers whom the head tells; one that it does not reach get
 @click.option(
     "--all", "everything", is_flag=True, help="Every head and worker of this TROUPE_HOME."
 )
+@click.option(
+    "--only",
+    type=click.Choice(["head", "worker"]),
+    help="The head alone: workers, launches and actors go on, and wait for it to be started again. "
+    "Or the worker of this host alone.",
+)
 @click.option("--cluster", metavar="ID", help="Which cluster (a prefix of its id will do).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
+def stop(everything: bool, only: str | None, cluster: str | None, as_json: bool) -> None:
     """Stop a cluster of this host: its head, and its workers wherever they are."""
     chosen = ""
     if everything:
@@ -37,10 +43,15 @@ def stop(everything: bool, cluster: str | None, as_json: bool) -> None:
             return
         heads = [each for each in home.clusters(running_only=True) if each.cluster_id == chosen]
         workers = [(path, record) for path, record in home.workers() if path.parts[-3] == chosen]
-    for head in heads:
-        _ask_to_stop(head)
+    if only == "worker":
+        heads = []
+    elif only == "head":
+        workers = []
+    else:
+        for head in heads:
+            _ask_to_stop(head)
     pids = [int(record["pid"]) for _, record in workers] + [head.pid for head in heads]
-    left = end_programs(pids, ask=not heads)
+    left = end_programs(pids, ask=bool(only) or not heads)
     for cluster_id in {head.cluster_id for head in home.clusters()} if everything else {chosen}:
         remove_sockets(cluster_id)
     if left:
