@@ -1,39 +1,120 @@
-"""A header's comment stands alone: none begins with "The same", "Of" or "Likewise", which only make
-sense beside the comment before.
+"""Comment openings: each docstring and comment stands alone.
 
-A comment begins after code, and on a line whose neighbour above is no comment; a line of a longer
-one begins a sentence where it is capitalised.
+None begins with a pronoun ("It", "Those"), a relative ("What", "Whether"), a bare participle
+("Told") or a word that leans on the text before ("Of", "Likewise"): a reader would have to look for
+what the word stands for. Begin with a verb or with the noun that names the thing.
+
+A comment begins after code, and on a line whose neighbour above is no comment. What was there when
+the rule came is counted by folder in comment_openings.ratchet: a count may fall, never grow.
+`--write` writes the counts anew where they fell, `--list` prints all openings.
 """
 
+import ast
+import collections
+import io
+import json
+import pathlib
 import re
+import sys
+import tokenize
+import typing
 
 import tree
 
-LEANING = re.compile(r"(?<!:)//+[!<]*\s*(the same|of|likewise)\b", re.I)
+RATCHET = "tests/lint/comment_openings.ratchet"
+RELATIVES = "what whatever which whichever who whoever whom whose whether where wherever"
+PRONOUNS = "it its they their them he that those such one"
+LEANING = "of likewise otherwise same"
+PARTICIPLES = "told made kept held sent said gone asked lent heard shown done seen brought taken"
+WORDS = "|".join(f"{RELATIVES} {PRONOUNS} {LEANING} {PARTICIPLES}".split())
+OPENING = re.compile(rf"(?:the same|this is|these are|{WORDS})\b(?![-'`=(:])", re.I)
+COMMENT = re.compile(r"(?<!:)//+[!<]*\s*(.*)")
+STRINGS = re.compile(r'"(?:\\.|[^"\\\n])*"')
+AS_VENDORS_WRITE = re.compile(r"tests/guides/\w+/")  # programs of guides, word for word
+
+Opening = tuple[int, str]  # (line, text of the first line)
 
 
-def openings(text: str) -> list[tuple[int, str]]:
-    """(line, opening) of every comment that leans on another one."""
-    found, in_comment = [], False
+def docstrings(text: str) -> typing.Iterator[Opening]:
+    """Yield the first line of each docstring."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if found := ast.get_docstring(node):
+                yield node.body[0].lineno, found.split("\n")[0]
+
+
+def python_comments(text: str) -> typing.Iterator[Opening]:
+    """Yield the first line of each comment of a Python source."""
+    last, column = 0, 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, begins = token.start
+            goes_on = line == last + 1 and begins == column
+            if not goes_on or not token.line.lstrip().startswith("#"):
+                yield line, token.string.lstrip("#:! ")
+            last, column = line, begins
+
+
+def cpp_comments(text: str) -> typing.Iterator[Opening]:
+    """Yield the first line of each comment of a C++ source."""
+    last, column = 0, 0
     for number, line in enumerate(text.split("\n"), 1):
-        match = LEANING.search(line)
-        goes_on = (
-            in_comment and match and match.group(1)[0].islower() and line.lstrip().startswith("//")
-        )
-        if match and not goes_on:
-            found.append((number, match.group(1)))
-        in_comment = line.lstrip().startswith("//")
-    return found
+        if not (found := COMMENT.search(STRINGS.sub(lambda each: "x" * len(each[0]), line))):
+            continue
+        goes_on = number == last + 1 and found.start() == column
+        if not goes_on or not line.lstrip().startswith("//"):
+            yield number, line[found.start(1) :]
+        last, column = number, found.start()
+
+
+def openings(name: str, text: str) -> list[Opening]:
+    """Return the docstrings and comments of a source that begin with a forbidden word."""
+    texts = cpp_comments(text)
+    if name.endswith((".py", ".pyi")):
+        texts = (each for of in (docstrings, python_comments) for each in of(text))
+    return sorted(each for each in texts if OPENING.match(each[1].lstrip("([ ")))
+
+
+def folder_of(name: str) -> str:
+    """Return the folder a file is counted under: its top folder, and the kind of source."""
+    return f"{name.split('/')[0]} {'Python' if name.endswith(('.py', '.pyi')) else 'C++'}"
+
+
+def sources() -> list[pathlib.Path]:
+    """Return the sources the rule reads."""
+    return [
+        path
+        for path in tree.files(".h", ".cc", ".py", ".pyi")
+        if not AS_VENDORS_WRITE.match(tree.relative(path))
+    ]
 
 
 def main() -> None:
-    paths = tree.files(".h")
-    findings = [
-        f'{tree.relative(path)}:{number}: begins with "{opening}": say what this is, as if nothing '
-        "stood beside it"
-        for path in paths
-        for number, opening in openings(path.read_text())
-    ]
+    ratchet = tree.root() / RATCHET
+    allowed = json.loads(ratchet.read_text()) if ratchet.exists() else {}
+    found, paths = collections.defaultdict(list), sources()
+    for path in paths:
+        name = tree.relative(path)
+        for line, text in openings(name, path.read_text()):
+            found[folder_of(name)].append(f"{name}:{line}: begins with {text[:60]!r}")
+    if "--write" in sys.argv:
+        counts = {folder: len(each) for folder, each in found.items()}
+        if allowed:
+            counts = {
+                folder: min(count, allowed.get(folder, 0)) for folder, count in counts.items()
+            }
+        ratchet.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
+        allowed = counts
+    findings = []
+    for folder, texts in sorted(found.items()):
+        if "--list" in sys.argv:
+            print(*texts, sep="\n")
+        if len(texts) > allowed.get(folder, 0):
+            findings += texts
+            findings.append(
+                f"{folder}: {len(texts)} openings, and {RATCHET} allows {allowed.get(folder, 0)}: "
+                "begin with a verb, or with the noun that names the thing"
+            )
     tree.finish(findings, len(paths))
 
 
