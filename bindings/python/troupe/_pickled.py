@@ -1,4 +1,4 @@
-"""What pickles of Troupe's own things name.
+"""The functions and classes that pickles of Troupe's own objects name.
 
 This module never moves, and what is in its table today stays there.
 
@@ -103,7 +103,7 @@ _makers: dict[str, Any] = {}
 
 
 def __getattr__(name: str) -> Any:
-    """What pickles name, found when it is first asked for."""
+    """Import a name used in pickles when it is first asked for."""
     where = MADE_IN.get(name)
     if where is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -130,8 +130,8 @@ def maker(name: str) -> Callable[[Made], Made]:
 
 
 def named_in(module: str, *things: Any) -> None:
-    """These are names of a public module: what uses them, and is pickled with its code, names that
-    one."""
+    """Give these objects the name of a public module, so that pickles of code that uses them name
+    that module."""
     for each in things:
         if any(part.startswith("_") for part in each.__module__.split(".")):
             each.__module__ = module

@@ -34,7 +34,7 @@ INLINE_BYTES_MAX = 64 << 10
 
 
 class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
-    """What `@troupe.remote` makes of a class.
+    """A class decorated with `@troupe.remote`.
 
     `remote(...)` creates an actor, `options(...)` changes how.
     """
@@ -56,8 +56,8 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
     _shows_its_class = True
 
     def __getattr__(self, name: str) -> Any:
-        """What the class has: constants, static and class methods, nested classes, here and inside
-        its actors."""
+        """Return an attribute of the class: a constant, a static or class method, or a nested
+        class, here and inside its actors."""
         cls = self.__dict__.get("_cls")
         own = cls is not None and (
             not name.startswith("__") or any(name in vars(each) for each in cls.__mro__[:-1])
@@ -89,7 +89,7 @@ class ActorClass(Remote, ActorClassOf[ActorT, ConstructorT]):
 
     @_option.documented(ActorOptions)
     def options(self, **options: Unpack[ActorOptions]) -> ActorClass[ActorT, ConstructorT]:
-        """The same class with other options for the actors it creates."""
+        """Return a copy of this class with other options for the actors it creates."""
         return ActorClass(self._cls, selectors.changed(self._options, options))
 
     if not TYPE_CHECKING:  # checkers read RemoteCall.remote
@@ -242,7 +242,7 @@ def _ask(
     info = update["info"]
     if (
         info["actor"] != spec["actor"]
-    ):  # of which this process has not heard what was told before there was a link to it
+    ):  # link messages that arrived before this process had a link to the actor
         return watched(session, info["actor"], info["class_name"], traits)
     if not link.dead:  # a push was faster, and it is forgotten again
         session.board.post_reply("actor", info["actor"], info, data)
@@ -291,5 +291,5 @@ def kill(actor: DeclaredHandle[Any] | type[Any], *, no_restart: bool = True) -> 
 
 @_pickled.maker("actor_class")
 def _actor_class(cls: type, options: Mapping[str, Any]) -> Any:
-    """What `@remote` makes of a class."""
+    """Build the ActorClass of a class decorated with `@remote`."""
     return ActorClass(cls, options)

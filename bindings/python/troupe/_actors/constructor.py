@@ -1,4 +1,4 @@
-"""What an actor is made of, as it travels: its class, the constructor's arguments, the refs inside
+"""The package an actor is created from: its class, the constructor's arguments, the refs inside
 them.
 
 A ref that is an argument of its own becomes its value; a large one is read where it lies, or copied
@@ -31,7 +31,7 @@ _MARK = b"TRpackage"  # no pickle begins so
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Where the value of a ref belongs."""
+    """The place of a ref's value among the constructor's arguments."""
 
     number: int
 
@@ -50,7 +50,7 @@ class _Value:
 
 
 class Package:
-    """Of one actor.
+    """The constructor package of one actor.
 
     Raises LaunchError for what cannot be pickled or is too large. `to_come`: the arguments that are
     refs, unless all of them hold values already.
@@ -114,7 +114,7 @@ def _value_of(ref: Any) -> Any:
 
 
 def _all_values(refs: list[Any]) -> bool:
-    """Whether all are there and none holds an error."""
+    """Return True if all refs are resolved and none holds an error."""
     for ref in refs:
         if not ref.done():
             return False
@@ -128,7 +128,7 @@ def _all_values(refs: list[Any]) -> bool:
 def load(
     payload: bytes, brought: Callable[[Callable[[], tuple[Any, ...]]], tuple[Any, ...] | None]
 ) -> tuple[Any, ...]:
-    """What was packed: (class, args, kwargs, ...).
+    """Unpack a constructor package and return (class, args, kwargs, ...).
 
     Raises what unpickling raises. `brought(loaded)` gives what `loaded()` does while the refs are
     here that a maker on another host brings; None: it did not come. Then all is as on the maker's
@@ -156,7 +156,7 @@ def load(
             ) from error
         raise
     finally:
-        del received  # what the arguments hold is held by them
+        del received  # the actor holds the refs inside its arguments
 
 
 def _loaded(pickled: bytes, late: bytes) -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ def _loaded(pickled: bytes, late: bytes) -> tuple[Any, ...]:
 
 
 class Brought:
-    """What serves the one call by which the maker brings the refs. It may come twice."""
+    """Handler of the one call by which the maker brings the refs. It may come twice."""
 
     def __init__(self, loaded: Callable[[], tuple[Any, ...]]) -> None:
         self._loaded = loaded
@@ -229,7 +229,7 @@ class LateStart:
         threading.Thread(target=self._run, name="troupe-late-actor", daemon=True).start()
 
     def stop(self) -> bool:
-        """It is not to be asked for. False: it was."""
+        """Refuse the maker's call from now on. Return False if it has already begun."""
         with self._lock:
             self._stopped = True
             return not self._begun
@@ -263,7 +263,7 @@ class LateStart:
         except BaseException as error:
             traceback.clear_frames(
                 error.__traceback__
-            )  # they have the refs, and the handle keeps the error
+            )  # the arguments have the refs, and the handle keeps the error
             self._fail(self._not_started(error))
         finally:
             del self._package

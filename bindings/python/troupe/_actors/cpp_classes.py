@@ -62,8 +62,8 @@ class CppActorClass(Remote):
         return f"<actor class {self._class_name} of {self._executable}>"
 
     def options(self, **options: Any) -> CppActorClass:
-        """The same class with other options for the actors it creates: those of an actor class of
-        Python, but for what an interpreter does."""
+        """Return a copy of this class with other options for the actors it creates: those of an
+        actor class of Python, but for what an interpreter does."""
         return CppActorClass(
             self._executable, self._class_name, selectors.changed(self._options, options)
         )

@@ -41,7 +41,7 @@ def death_of(info: dict[str, Any], attachment: bytes, label: str) -> exceptions.
         return exceptions.with_type_of(exceptions.ActorDiedError, cause, text, **fields)
     except (
         Exception
-    ) as error:  # of the user's class; that the actor is dead is to be known all the same
+    ) as error:  # raised by the user's class; the actor must be reported dead all the same
         text += f"\n  (its exception cannot be shown as what it is: {type(error).__name__})"
         return exceptions.with_type_of(exceptions.ActorDiedError, None, text, **fields)
 
@@ -53,7 +53,7 @@ def _loaded(attachment: bytes) -> BaseException | None:
 
     try:
         error = cloudpickle.loads(attachment)
-    # its class is not importable here, or raises whatever it likes; the text says what happened
+    # The class cannot be imported here, or its constructor raises; the text says what happened
     except BaseException as failed:
         if (
             isinstance(failed, KeyboardInterrupt)

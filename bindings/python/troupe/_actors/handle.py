@@ -44,7 +44,7 @@ class ActorMethod(Caller, RemoteCall[P, R]):
         self._name = name
         self._options = options
         self._target = options.target(name)
-        self._retries = retries  # of the actor
+        self._retries = retries  # retries of the actor
         self._life = life
         self._check = check_of(name, options.parameters, link.label)
 
@@ -144,7 +144,8 @@ class ActorMethod(Caller, RemoteCall[P, R]):
         return f"<method {self._name} of {self._link.label}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """It travels as its handle does, and keeps the actor alive where that would."""
+        """Pickle the method with its handle; the copy keeps the actor alive where the handle's copy
+        would."""
         traits = Traits(
             {self._name: self._options}, self._retries, self._link.pending_max, self._link.ordered
         )
@@ -173,7 +174,7 @@ class ActorHandle(HandleOf[ActorT]):
         self._life = life
 
     def __getattr__(self, name: str) -> ActorMethod[..., ObjectRef[Any]]:  # type: ignore[override]  # of a DeclaredHandle, none
-        if name in ("_life", "_link", "_traits"):  # of a handle that is being made
+        if name in ("_life", "_link", "_traits"):  # read while a handle is being made
             raise AttributeError(name)
         options = self._traits.options_of(name)
         if options is None:
@@ -236,14 +237,14 @@ def watched(session: _session.Session, actor: str, class_name: str, traits: Trai
 
 @_pickled.maker("handle")
 def _handle(actor: str, class_name: str, traits: Any) -> Any:
-    """What a handle that travelled becomes in the process it arrives in."""
+    """Rebuild an actor handle in the process that unpickles it."""
     return ActorHandle(watched(_session.current(), actor, class_name, traits), traits)
 
 
 @_pickled.maker("counted_handle")
 def _counted_handle(actor: str, class_name: str, traits: Any, *life: Any) -> Any:
-    """The same of one that keeps its actor alive; where its life did not come along, it does so by
-    not being counted."""
+    """Rebuild a handle that keeps its actor alive; if its life was not pickled with it, the actor
+    is no longer counted."""
     made = _handle(actor, class_name, traits)
     made._life = Life.borrowed(made._link, life)
     if made._life is None:

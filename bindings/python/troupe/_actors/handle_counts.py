@@ -1,4 +1,4 @@
-"""Which actors are still wanted: their handles are counted, wherever they are.
+"""Reference counts of actor handles: an actor lives while handles to it exist anywhere.
 
 An actor that is not detached has a life: an object of the process that made it (`native.new_life`).
 Every handle that is counted holds it, and so does whatever holds the handle: a value, a call's
@@ -34,7 +34,7 @@ _of_this_process = object()
 
 
 class Life:
-    """One hold on a life: of a handle, its methods, and calls that may be made again."""
+    """A hold on a life: of a handle, its methods, and calls that may be made again."""
 
     __slots__ = ("_link", "_process", "_ref")
 
@@ -52,13 +52,14 @@ class Life:
 
     @classmethod
     def borrowed(cls, link: ActorLink, names: tuple[Any, ...]) -> Life | None:
-        """That of a handle that is being unpickled; None: it is not counted here."""
+        """Return the life of a handle that is being unpickled; None if handles are not counted
+        here."""
         ref = native.borrow_life(names)
         return None if ref is None else cls(link, ref)
 
     def lend(self) -> tuple[Any, ...] | None:
-        """Its names, for a handle that is being pickled; None: what takes that handle does not
-        count it."""
+        """Return the names of this life for a handle that is being pickled; None if the receiver
+        will not count the handle."""
         return native.lend_life(self._ref) if self._process is _of_this_process else None
 
     def __del__(self) -> None:

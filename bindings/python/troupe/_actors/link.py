@@ -1,4 +1,4 @@
-"""One process's way to one actor: the channel its calls take, its restarts, its death.
+"""A process's way to one actor: the channel its calls take, its restarts, its death.
 
 Calls made before the actor is alive wait in the channel, encoded, and leave when it is; nothing is
 kept twice. When the actor is started again, calls under way end as the channel says (NotSentError,
@@ -73,16 +73,16 @@ class ActorLink:
             0,
             "",
         )  # the latest of its lives that the head spoke of, and why one before it ended
-        self.retried: Any = None  # of `retries`
+        self.retried: Any = None  # call retries
         self.late: Any = None  # while it is not asked for: constructor.LateStart
-        self._given: Any = None  # what its constructor is given lives while this does
+        self._given: Any = None  # the constructor's arguments, kept alive while this link exists
         self._restarts = False
         self._bringing: Any = (
             None  # the channel over which its process, on another host, was given that
         )
-        self.is_maker = False  # of an actor whose handles are counted: this process made it
+        self.is_maker = False  # handles are counted, and this process made the actor
         self.lives = (
-            0  # that are not over, of an actor that this process made: under handle_counts.naming
+            0  # unfinished calls of an actor that this process made; under handle_counts.naming
         )
         self._uncounted = False  # some handle is where it is not counted
         self._unwanted = False  # nobody has a handle: it is to end
@@ -192,7 +192,7 @@ class ActorLink:
             if address["incarnation"] > self._latest[0]:
                 self._latest = address["incarnation"], info["failure"]["cause"]
             self._told.notify_all()
-        # What is let go of, or hears of an end, may run what it likes: without the lock.
+        # Run without the lock: callbacks and destructors may run any code.
         if link_state.FREE in orders:
             self._given = self.late = None
         if link_state.END in orders:
@@ -237,8 +237,8 @@ class ActorLink:
                 self.fail(self._silence)
 
     def _refuse(self, restarts: int) -> None:
-        """Its process is being started again: as with Ray, calls that may not be made again end at
-        once until it is alive."""
+        """Refuse calls while the actor's process restarts: as with Ray, calls that may not be
+        retried end at once until the actor is alive."""
         if self._refusing is not None or not _job.follows_ray():
             return
         self._refusing = _calls.channel_later(self.label, self.pending_max, self.ordered)
@@ -254,18 +254,18 @@ class ActorLink:
         self._unbind()
 
     def _admit(self) -> None:
-        """It is alive, or dead for good: nobody is refused any more."""
+        """Stop refusing calls: the actor is alive, or dead for good."""
         refusing, self._refusing = self._refusing, None
         if refusing is not None:
             self._unbind()
 
     def _bring(self, address: dict[str, Any]) -> None:
-        """Its process, on another host than who made it, waits for the refs inside its
-        constructor's arguments."""
+        """Send the refs inside the constructor's arguments to the actor's process, which waits for
+        them on another host."""
         from troupe._actors import constructor
 
         given = self._given
-        if given is None:  # it ended just now
+        if given is None:  # the actor ended just now
             return
         if self._bringing is not None:
             self._bringing.lose("its process is gone; it is being started again")
@@ -273,10 +273,10 @@ class ActorLink:
         try:
             self._bringing = constructor.bring(given, address, self.label, self.session.control)
         except exceptions.ActorUnavailableError:
-            return  # its process has ended meanwhile, of which the head will tell
+            return  # the process has ended meanwhile; the head will say so
 
     def end(self, error: exceptions.TroupeError) -> None:
-        """It is dead for good: calls end with `error`, the session keeps nothing of it, and handles
+        """End the link for good: calls end with `error`, the session forgets it, and handles hold
         no connection."""
         self.fail(error)
         self._given = None
@@ -313,7 +313,7 @@ class ActorLink:
         on."""
         if self._uncounted or self.dead or self.session.closed or self.session.pid != os.getpid():
             return
-        if not self.is_maker:  # who would say that nobody has one
+        if not self.is_maker:  # only the maker reports that nobody has a handle
             try:
                 self.session.request("WatchActor", {"actor": self.actor, "uncounted": True})
             except exceptions.TroupeError:
@@ -321,8 +321,8 @@ class ActorLink:
         self._uncounted = True
 
     def busy(self, then: Callable[[], None]) -> bool:
-        """Whether a call of this process waits for its answer; `then` runs when it may be time to
-        look again."""
+        """Return True if a call of this process waits for its answer; `then` runs when it may be
+        time to look again."""
         late = self.late
         if late is not None and late.then(then):
             return True
@@ -348,20 +348,19 @@ class ActorLink:
             except exceptions.GetTimeoutError:
                 return _background.later(self.unwanted)
             except exceptions.TroupeError:
-                return  # it is gone, or this session is
+                return  # the actor or this session is gone
             self._unwanted = update["info"]["unwanted"]
         if self._unwanted:
             self._terminate()
 
     def _terminate(self) -> None:
-        """It ends as one that ends itself, when it is alive and what it was asked before is
-        done."""
+        """Ask the actor, if alive, to end itself after the calls it already has."""
         if self.dead or self._state.out_of_reach or self.session.closed:
             return
         try:
             with self._lock:
                 ended = self._open().call("__ray_terminate__", handle_counts.UNWANTED)
-        except exceptions.PendingCallsLimitExceeded:  # of handles that are not counted
+        except exceptions.PendingCallsLimitExceeded:  # only for handles that are not counted
             if not self.busy(lambda: _background.later(self._terminate)):
                 _background.later(self._terminate)
             return
@@ -370,12 +369,12 @@ class ActorLink:
     def _terminated(self, error: BaseException | None) -> None:
         if (
             isinstance(error, exceptions.ActorUnavailableError) and not self.dead
-        ):  # its process was started again, or cut off
+        ):  # the process was restarted or disconnected
             self.suspect(error)
             _background.later(self._terminate)
 
     def address(self) -> dict[str, Any] | None:
-        """Where it is, as far as the head has said it; None: not alive."""
+        """Return the actor's address as last reported by the head; None if it is not alive."""
         with self._lock:
             return None if self._alive is None else self._alive["address"]
 
@@ -400,7 +399,7 @@ class ActorLink:
 
     @property
     def dead(self) -> bool:
-        """Whether its end is known."""
+        """True if the actor is known to have ended."""
         return self._error is not None and not self._state.out_of_reach
 
     def _retire(self, why: str) -> None:

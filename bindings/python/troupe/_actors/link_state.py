@@ -1,4 +1,5 @@
-"""What a link to an actor makes of the head's word of it. Pure: states come in, orders go out.
+"""Rules by which a link follows the head's reports of its actor. Pure: states come in, orders go
+out. Pure: states come in, orders go out.
 
 * LS-1 Word may be overtaken by later word: of an actor that is alive, what is not of a later life
   changes nothing.
@@ -19,19 +20,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 # Orders.
-FREE = "free"  # what the constructor was given is not needed any more
-END = "end"  # it is dead: all calls end, and the session forgets it
+FREE = "free"  # the constructor's arguments are not needed any more
+END = "end"  # the actor is dead: all calls end, and the session forgets it
 LOSE_SIGHT = "lose sight"  # nobody knows what runs there: calls end, until there is word of it
 RENEW = "renew"  # there is: the next call takes another channel, with no error
 BRING = "bring"  # the process that is starting waits for what its constructor is given
-REFUSE = "refuse"  # it is being started again
+REFUSE = "refuse"  # the actor is being restarted
 RETIRE = "retire"  # the life that was known is over: calls under way to it end
-AIM = "aim"  # it is alive, and calls go there
+AIM = "aim"  # the actor is alive, and calls go there
 
 
 class LinkState:
-    """What a link knows of its actor: `told` takes what the head says, the other functions what the
-    link itself has learnt."""
+    """The state of an actor as its link knows it: `told` applies the head's reports, the other
+    functions what the link itself has learnt."""
 
     __slots__ = (
         "_brought",
@@ -44,7 +45,7 @@ class LinkState:
     )
 
     def __init__(self) -> None:
-        self.incarnation = 0  # of the life that is alive, or was
+        self.incarnation = 0  # number of the current or last life
         self.restarts = 0  # before it
         self.alive = False
         self.failed = False  # calls end with an error: it is dead, or nobody knows
@@ -100,7 +101,8 @@ class LinkState:
         if state == "starting" and gives and process and self._is_to_bring(process, incarnation):
             yield BRING
         later = incarnation > self.incarnation
-        if state != "alive":  # it is being started again; or this was overtaken by its being alive
+        # The actor is being restarted; or a later report already said that it is alive
+        if state != "alive":
             if restarts > self.restarts:
                 yield REFUSE
             if self.alive and later:
@@ -124,5 +126,6 @@ class LinkState:
         self.failed, self.alive = True, False
 
     def suspect(self) -> None:
-        """Its process is gone, of which the head will tell: until then nothing is known of it."""
+        """Mark the actor as not alive after its process disappeared, until the head reports what
+        happened."""
         self.alive = False

@@ -46,8 +46,8 @@ _ATTRIBUTE = "__troupe_method__"
 
 
 class Remote:
-    """What `@remote` makes of a class or a function: it can be called, and is no method where it is
-    an attribute of a class."""
+    """Base of classes and functions decorated with `@remote`: callable, and not bound as a method
+    when stored as an attribute of a class."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,15 +59,15 @@ class MethodOptions:
     max_task_retries: int | None = None
     retry_exceptions: bool | tuple[type[BaseException], ...] | None = None
     backpressure: int | None = None
-    keeps_tensors: bool | None = None  # those in what it gives stay in the actor
+    keeps_tensors: bool | None = None  # tensors in the result stay in the actor
     gathered: bool = False  # a stream whose refs are one value, there once the method is over
-    parameters: Parameters | None = None  # what it may be called with, where that is known
+    parameters: Parameters | None = None  # parameters of the method, where they are known
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.method_options, (_pickled.fields_of(self),)
 
     def target(self, method: str) -> str:
-        """What the call path takes for a call of `method` (actors/core/call/call_target.h)."""
+        """Return the call target of `method` (actors/core/call/call_target.h)."""
         parts = [method]
         if self.num_returns == STREAMING:
             parts.append("returns=*")
@@ -188,8 +188,8 @@ SPECIAL = {"__ray_ready__": _DEFAULT, "__ray_call__": _DEFAULT, "__ray_terminate
 
 
 def _is_method(found: Any) -> bool:
-    """Whether an attribute of a class can be called on its actors: what is nested in it is reached
-    by the class."""
+    """Return True if an attribute of a class can be called on its actors; nested classes are
+    reached through the class."""
     return callable(found) and not isinstance(found, type | Remote)
 
 
@@ -199,7 +199,7 @@ def _is_async(function: Any) -> bool:
 
 
 def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
-    """Whether calls run in the order in which their caller made them.
+    """Return True if calls run in the order in which their caller made them.
 
     ValueError where that is asked for and cannot be.
     """
@@ -219,7 +219,7 @@ def _is_ordered(options: Mapping[str, Any], *, is_async: bool) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Traits:
-    """What a handle knows of its actor's class and options.
+    """The facts about an actor's class and options that a handle carries.
 
     `methods` is None where nothing is known.
     """
@@ -227,9 +227,9 @@ class Traits:
     methods: Mapping[str, MethodOptions] | None = None
     max_task_retries: int = 0
     max_pending_calls: int = -1
-    ordered: bool = True  # whether its calls run in the order in which their caller made them
+    ordered: bool = True  # true if its calls run in the order in which their caller made them
     is_async: bool = (
-        False  # whether its actors run on an event loop: those with an `async def` method do
+        False  # true if its actors run on an event loop: classes with an `async def` method do
     )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -237,7 +237,7 @@ class Traits:
 
     @classmethod
     def of_class(cls, actor_class: type, options: Mapping[str, Any]) -> Traits:
-        """Those of actors of a class created with these options."""
+        """Return the traits of actors of a class created with these options."""
         known = _known.get(actor_class)
         if known is None:
             functions = {
@@ -310,11 +310,11 @@ class Traits:
 
 @_pickled.maker("traits")
 def _traits(fields: Mapping[str, Any]) -> Any:
-    """What a handle knows of its actor's class."""
+    """Rebuild the traits of an actor's class."""
     return _pickled.of_fields(Traits, fields)
 
 
 @_pickled.maker("method_options")
 def _method_options(fields: Mapping[str, Any]) -> Any:
-    """Those of one method of it."""
+    """Rebuild the options of one method."""
     return _pickled.of_fields(MethodOptions, fields)

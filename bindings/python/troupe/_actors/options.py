@@ -44,7 +44,7 @@ def check_methods(methods: Mapping[str, Any], options: Mapping[str, Any]) -> Non
 
 
 def running_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the actor's own process must know of them."""
+    """Return the options that the actor's own process must know."""
     from troupe._base.strategies import PlacementGroupSchedulingStrategy
 
     _, held = resources.for_actor(

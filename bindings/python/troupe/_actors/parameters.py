@@ -1,4 +1,4 @@
-"""What a function may be called with, so that a wrong call is refused where it is made.
+"""Parameters of functions, so that a wrong call is refused where it is made.
 
 Plain values: they travel with handles, and as JSON by the head. Without names of types and without
 defaults.
@@ -19,7 +19,7 @@ _EMPTY = inspect.Parameter.empty
 
 
 def of_function(function: Any, *, bound: bool = False) -> Parameters | None:
-    """Those of a function; `bound`: without the first, which is the object.
+    """Return the parameters of a function; with `bound`, without the first one (the object).
 
     None: not known.
 
@@ -44,8 +44,8 @@ def of_function(function: Any, *, bound: bool = False) -> Parameters | None:
 
 
 def _of_code(function: types.FunctionType) -> list[tuple[str, int, bool]]:
-    """What Python itself goes by when it calls the function: functools.wraps and `__signature__`
-    change what it says of itself, not this."""
+    """Return the parameters Python itself uses when it calls the function: functools.wraps and
+    `__signature__` do not change them."""
     code = function.__code__
     positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     required = positional - len(function.__defaults__ or ())
@@ -75,7 +75,7 @@ def _of_code(function: types.FunctionType) -> list[tuple[str, int, bool]]:
 
 
 def of_method(cls: type, name: str) -> Parameters | None:
-    """Those of a method of objects of `cls`, as their caller sees it. None: not known."""
+    """Return the parameters of a method of `cls`, as its caller sees them; None if unknown."""
     found = inspect.getattr_static(cls, name, None)
     if inspect.isfunction(found):
         return of_function(found, bound=True)

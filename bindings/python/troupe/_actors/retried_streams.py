@@ -22,7 +22,7 @@ from troupe._base import calls as _calls
 
 
 class RetriedStream(ObjectRefGenerator):
-    """What such a call gives its caller. Dropped, it ends the method."""
+    """The stream of refs that a retried streaming call gives its caller. Dropping it ends the method."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class RetriedStream(ObjectRefGenerator):
         self._promise = _calls.Promise()
         self._call = _retries.OpenCall(self._promise.ref)
         self._taken = 0  # by whoever has this
-        self._skipped = 0  # of the attempt that items come from
+        self._skipped = 0  # items already taken from the current attempt
         self._ended: Any = (
             None  # the attempt before this one, while it has items that were not taken
         )
@@ -118,7 +118,7 @@ class RetriedStream(ObjectRefGenerator):
                     self._over(source)
                 elif (
                     front._is_error() or front._is_end()
-                ):  # whether it is what the caller sees, the answer tells, which comes next
+                ):  # true if the caller sees the item; the answer, which comes next, decides
                     return source.answer()
                 ends = over and (front._is_end() or _retries.holds_error(front))
                 if ends and self._ended is source:

@@ -48,7 +48,7 @@ class RetryLine(Generic[Call]):
         self._next = 0
 
     def begin(self, call: Call) -> tuple[int, list[Call]]:
-        """Its number in the line, and what is to be sent now."""
+        """Number the call, and return the number and the calls to send now."""
         number, self._next = self._next, self._next + 1
         if self._held:
             self._held[number] = call
@@ -77,7 +77,7 @@ class RetryLine(Generic[Call]):
 
 
 class _Call:
-    """One call, over all its attempts."""
+    """A call, over all its attempts."""
 
     def __init__(
         self,
@@ -93,12 +93,12 @@ class _Call:
         self.left = retries  # -1: any number
         self.frozen = frozen
         self.promises = promises
-        self.life = life  # of its actor
+        self.life = life  # life of the actor
         self.number = 0
         self.cancelled = False
         self.attempt: list[Any] = []
-        self.coming = 0  # of its results
-        self.error: BaseException | None = None  # of the attempt
+        self.coming = 0  # results still to come
+        self.error: BaseException | None = None  # error of the attempt
 
     def may_go_again(self) -> bool:
         """Counts one more attempt, if there may be one."""
@@ -154,7 +154,7 @@ class RetriedCalls(Caller):
         return refs[0] if options.num_returns == 1 else refs if options.num_returns else None
 
     def bound(self, target: str) -> Any:
-        """What starts calls of `target`."""
+        """Return the starter of calls of `target`."""
         with (
             self._lock,
             self._link._lock,
@@ -184,11 +184,12 @@ class RetriedCalls(Caller):
                 )
 
     def _came(self, call: _Call, is_last: bool, future: Any) -> None:
-        """One of an attempt's results: the last one tells how it ended, unless another one was lost
-        with the process."""
+        """Handle one result of an attempt: the last one says how the attempt ended, unless another
+        one was lost with the process."""
         try:
             self._note(call, is_last, exceptions.as_raised(future.exception()))
-        # of a class of the user's, say: the call's own answer, or its caller waits for ever
+        # raised by a class of the user's, say: make it the call's answer, or the caller waits for
+        # ever
         except BaseException as fault:
             for promise in call.promises:
                 if not promise.ref.done():
@@ -249,7 +250,7 @@ class OpenCall:
         _open[self._hex] = self
 
     def close(self) -> None:
-        """It has its answer, or nobody wants it."""
+        """Forget the stream: it has its answer, or nobody wants it."""
         _open.pop(self._hex, None)
 
 
@@ -269,7 +270,7 @@ def cancel(ref: Any, *, recursive: bool) -> bool:
 
 
 def retries(options: MethodOptions, error: BaseException) -> bool:
-    """Whether an exception of the method itself is a reason to call it again."""
+    """Return True if an exception of the method itself is a reason to call it again."""
     which = options.retry_exceptions
     if not which or not isinstance(error, exceptions.TaskError):
         return False
@@ -298,7 +299,7 @@ class Frozen:
         }
 
     def thawed(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What was frozen, each time anew."""
+        """Return a fresh copy of the frozen arguments."""
         if self._changing is None:
             return self._args, self._kwargs
         by_place, by_name = _calls.get(self._changing, None)
@@ -308,8 +309,8 @@ class Frozen:
         }
 
     def failed(self) -> bool:
-        """Whether a ref among them holds an error: that is its call's answer, however often it is
-        made."""
+        """Return True if a ref among them holds an error: that is its call's answer, however often
+        it is made."""
         return any(
             holds_error(value)
             for value in (*self._args, *self._kwargs.values())

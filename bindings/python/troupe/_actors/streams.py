@@ -39,11 +39,11 @@ class ObjectRefGenerator(_calls.RefStream, RefsOf[T]):
         return self.answer()
 
     def next_ready(self) -> bool:
-        """Whether `next()` would not wait."""
+        """Return True if `next()` would not wait."""
         return self.front().done()
 
     def is_finished(self) -> bool:
-        """Whether every ref was taken and the method is over."""
+        """Return True if every ref was taken and the method is over."""
         return self.front()._is_end()
 
     def taken_if_there(self) -> Any:

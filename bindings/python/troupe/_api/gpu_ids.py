@@ -1,4 +1,4 @@
-"""Which GPUs this process may use, by the names that people and frameworks give them."""
+"""The GPUs this process may use, by the names that people and frameworks give them."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def get_gpu_ids() -> list[int] | list[str]:
     if ours is not None and len(named) != len(ours):
         return list(
             ours
-        )  # its program chooses the device itself (RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES)
+        )  # the program chooses the device itself (RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES)
     return [int(each) for each in named] if all(each.isdigit() for each in named) else named

@@ -33,11 +33,12 @@ def _older(name: str, function: str) -> property:
 
 
 class RuntimeContext:
-    """Where the calling code runs. Methods return "" or None for what this process has not."""
+    """Facts about the place where the calling code runs. Methods return "" or None for facts that
+    do not apply. Methods return "" or None for what this process has not."""
 
     @property
     def namespace(self) -> str:
-        """Where names of actors are looked up."""
+        """The namespace in which actor names are looked up."""
         return _session.current().namespace
 
     @property
@@ -64,7 +65,7 @@ class RuntimeContext:
         return here.actor if here is not None else None
 
     def get_actor_name(self) -> str | None:
-        """Its name, "" where it has none."""
+        """Return the actor's name, "" if it has none, None outside of an actor."""
         here = _actor_here()
         return here.name if here is not None else None
 
@@ -79,8 +80,8 @@ class RuntimeContext:
         return f"{ActorContext.current.actor}{running[1]:016x}"
 
     def get_task_name(self) -> str | None:
-        """Its name: `name=` of a remote function, or the function's own; `Class.method` of an
-        actor's method."""
+        """Return the name of the running task: `name=` of a remote function, or the function's own;
+        `Class.method` for an actor's method."""
         from troupe._base.bridge import native
         from troupe._tasks.host import TaskHost
 
@@ -92,7 +93,7 @@ class RuntimeContext:
         return f"{ActorContext.current.class_name}.{running[0]}"
 
     def is_canceled(self) -> bool:
-        """Whether the caller of the method that runs here has cancelled it.
+        """Return True if the caller of the method that runs here has cancelled it.
 
         RuntimeError outside a plain method.
         """
@@ -113,12 +114,12 @@ class RuntimeContext:
 
     @property
     def was_current_actor_reconstructed(self) -> bool:
-        """Whether the actor this code runs in was started again (`max_restarts`)."""
+        """True if the actor this code runs in was started again (`max_restarts`)."""
         return ActorContext.current is not None and ActorContext.current.incarnation > 1
 
     @property
     def runtime_env(self) -> dict[str, Any]:
-        """What this process was started with; in a driver, what init() was given."""
+        """The runtime environment of this process; in a driver, the one given to init()."""
         session = _session.current()
         given = _runtime_env.inherited(session) if session.in_process else session.runtime_env or {}
         return {
@@ -128,13 +129,12 @@ class RuntimeContext:
         }
 
     def get_assigned_resources(self) -> dict[str, float]:
-        """What this actor or task holds while it runs; {} elsewhere."""
+        """Return the resources that this actor or task holds while it runs; {} elsewhere."""
         return dict(ActorContext.current.resources) if ActorContext.current is not None else {}
 
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
-        """Whether actors and tasks made here are placed in the group that this actor or task is
-        in."""
+        """True if actors and tasks made here are placed in the group that this actor or task is in."""
         return ActorContext.current is not None and ActorContext.current.captures
 
     @property
@@ -167,8 +167,8 @@ class RuntimeContext:
         return next((view.labels for view in _view.nodes() if view.info["node"] == node), {})
 
     def get_job_id(self) -> str:
-        """Of the program that this process is a part of, as hex: the launch's id in a launch, else
-        one of each init()."""
+        """Return the job id of this process's program, as hex: the launch's id in a launch, else
+        one per init()."""
         return _session.current().job
 
     def get_runtime_env_string(self) -> str:
@@ -221,7 +221,8 @@ _node_here: PerSession[dict[str, str]] = PerSession("node here")
 
 
 def _of_driver(field: str) -> str:
-    """Of the node that shares this host with a driver; the head is asked until there is one."""
+    """Return a field of the node that shares this host with a driver; asks the head until there is
+    one."""
     session = _session.current_or_none()
     if session is None:
         return ""

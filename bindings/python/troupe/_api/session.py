@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 class ClusterContext(Mapping[str, str]):
-    """What `init` returns: the address, as attribute and item; a context manager that shuts
-    down."""
+    """The result of `init`: the cluster's address, as attribute and item; a context manager that
+    shuts down."""
 
     def __init__(self, session: _session.Session) -> None:
         self._session = session
 
     @functools.cached_property
     def address_info(self) -> dict[str, str]:
-        """Where the cluster and this process are, by Ray's names.
+        """The addresses of the cluster and of this process, by Ray's names.
 
         The first time it blocks for a request; ConnectionError where the session has ended before.
         """
@@ -77,7 +77,7 @@ class ClusterContext(Mapping[str, str]):
 
     @property
     def python_version(self) -> str:
-        """Of this process, `3.11.2`."""
+        """The Python version of this process, such as `3.11.2`."""
         return platform.python_version()
 
     @property
@@ -112,7 +112,7 @@ class ClusterContext(Mapping[str, str]):
 
 
 def _folder_of(session: _session.Session) -> str:
-    """Where the cluster keeps its state and logs on this host; "" where that is elsewhere."""
+    """Return the folder of the cluster's state and logs on this host; "" if it is elsewhere."""
     if session.embedded is not None:
         return str(session.embedded.folder)
     mine = session.cluster_id
@@ -245,7 +245,8 @@ def init(
 
 
 def _address_of_ray(given: str | None) -> str:
-    """Where a program written for Ray finds its cluster; "" in others, which look for none."""
+    """Return the address of the cluster for a program written for Ray; "" for other programs, which
+    look for none."""
     if not _job.follows_ray():
         return ""
     from troupe.ray_compat import _clusters
@@ -328,7 +329,7 @@ def shutdown(*, wait_for_processes: bool = True, _exiting_interpreter: bool = Fa
 
 
 def is_initialized() -> bool:
-    """Whether this process is connected to a cluster by init(), or is a part of one."""
+    """Return True if this process is connected to a cluster by init(), or is a part of one."""
     return _session.current_or_none() is not None
 
 
@@ -362,8 +363,8 @@ def _sum(amounts: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _always(view: _view.NodeView) -> dict[str, float]:
-    """What Ray counts that is always there: one of a node's address, and of the type of its GPUs;
-    on this host, in programs written for Ray, what a process may hold of objects."""
+    """Return the resources that Ray always counts: one for a node's address and one for its type of
+    GPU; on this host, in programs written for Ray, also the object store memory."""
     found = {selectors.ADDRESS_PREFIX + view.info["listen_host"]: 1.0}
     kind = view.labels.get(selectors.GPU_TYPE)
     if kind and view.total.get("GPU"):
@@ -377,16 +378,16 @@ def _always(view: _view.NodeView) -> dict[str, float]:
 
 
 def cluster_resources() -> dict[str, float]:
-    """What the cluster's nodes have in all, and of each one `node:<address>` and the
-    `accelerator_type:<type>` of its GPUs; inside a launch, what it reserved."""
+    """Return the total resources of the cluster's nodes, with `node:<address>` and
+    `accelerator_type:<type>` for each; inside a launch, the resources it reserved."""
     return _sum(
         [{**view.total, **_always(view)} for view in _view.nodes() if view.info["state"] != "dead"]
     )
 
 
 def available_resources() -> dict[str, float]:
-    """What is free now, over all nodes, as cluster_resources(); inside a launch, of what it
-    reserved.
+    """Return the resources that are free now over all nodes, in the form of cluster_resources();
+    inside a launch, those of its reservation.
 
     As in Ray, what is used up has no entry: `available_resources().get("CPU", 0)`.
     """

@@ -23,7 +23,7 @@ class AfterImport:
         self._asked: set[tuple[int, str]] = set()  # by which thread, of the finders behind this one
 
     def waits(self) -> bool:
-        """Whether a module is still to come."""
+        """Return True if a module is still to be imported."""
         return bool(self._changes)
 
     def forget(self) -> None:

@@ -1,5 +1,5 @@
-"""One thread for what may wait for the head, and is to be done by nobody who calls: handles that
-are let go of, actors that nobody wants.
+"""A background thread for requests to the head that no caller should wait for: released handles,
+unwanted actors.
 
 `later` may be called anywhere, also by the garbage collector in the middle of other code: it only
 queues. The thread is there once `begin` was called; a forked child has a queue and a thread of its

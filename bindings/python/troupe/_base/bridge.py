@@ -24,17 +24,18 @@ def _task_error(
     description: str | None,
     of_argument: bool,
 ) -> BaseException:
-    """What get() raises when a method raised: of the exception's own type, with the remote
-    traceback. With `of_argument` what made one of its arguments did, and the method did not run."""
+    """Return the exception that get() raises when a method raised: of the exception's own type,
+    with the remote traceback. With `of_argument` what made one of its arguments did, and the method
+    did not run."""
     if cause is not None and dict_of(cause).pop("_passed_on", False):
         return cause
-    kind = type(cause)  # its class may say anything of itself to isinstance()
+    kind = type(cause)  # the class may override what isinstance() sees
     where = f"{method}()" + (f" of {description}" if description else "") if method else "the call"
     if of_argument:
         where += " did not run: what makes one of its arguments"
     elif issubclass(
         kind, SystemExit
-    ):  # of another code than 0 it would be no answer, but the end of its process
+    ):  # any other non-zero code would be no answer, but the end of its process
         how = "exit_actor()" if issubclass(kind, exceptions.ActorExit) else "sys.exit()"
         if description is None or not description.startswith("actor "):
             return exceptions.WorkerCrashedError(f"{method}() ended its process by {how}")
@@ -60,8 +61,7 @@ def raise_our_errors() -> None:
 
 
 def follow_ray() -> None:
-    """What a program written for Ray has from values: a small array is read-only where it is got,
-    as a large one is."""
+    """Make small arrays read-only where they are got, as programs written for Ray expect."""
     native._make_small_arrays_read_only()
 
 

@@ -42,7 +42,8 @@ def report(what: str, error: BaseException) -> None:
     """Says on stderr what a callback raised. Never raises."""
     try:
         text = "".join(traceback.format_exception(error))
-    except BaseException:  # of the user's: its __str__, or what its traceback leads to
+    # Raised by the user's code: its __str__, or objects its traceback leads to
+    except BaseException:
         text = f"{type(error).__name__}, which has no text\n"
     say(f"troupe: {what} raised; the runtime goes on without it\n{text}", end="")
 

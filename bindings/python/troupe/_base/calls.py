@@ -22,8 +22,8 @@ _CODES: dict[type[BaseException], int] = {kind: code for code, kind in exception
 
 
 def _to(address: dict[str, Any], control: Any) -> dict[str, Any]:
-    """Where a process that serves calls is reached: by Unix socket on this host, else over TLS by
-    its worker's port."""
+    """Return how to reach a process that serves calls: by Unix socket on this host, else over TLS
+    by its worker's port."""
     if is_here(address):
         return {"unix_path": address["unix_path"]}
     return {
@@ -46,8 +46,8 @@ def connect(address: dict[str, Any], description: str, control: Any) -> Any:
 
 
 def connect_aside(address: dict[str, Any], description: str, control: Any) -> Any:
-    """The same to the second call socket of an actor, which answers beside its methods
-    (`runtime/net/handover.h`); of an actor on this host the address may be its `unix_path` and
+    """Connect to the second call socket of an actor, which answers beside its methods
+    (`runtime/net/handover.h`); for an actor on this host the address may be its `unix_path` and
     `boot_id` alone."""
     if is_here(address):
         return native.CallChannel(
@@ -57,7 +57,7 @@ def connect_aside(address: dict[str, Any], description: str, control: Any) -> An
 
 
 def listen_aside(unix_path: str, control: Any) -> Any:
-    """What answers there, of the process with that call socket."""
+    """Return a server at the second call socket of the process with call socket `unix_path`."""
     return native.CallServer(_aside(unix_path), control)
 
 
@@ -85,7 +85,7 @@ def aim(channel: Any, address: dict[str, Any], control: Any) -> None:
 
 
 def is_here(address: dict[str, Any]) -> bool:
-    """Whether an actor is on this host."""
+    """Return True if an actor is on this host."""
     found: bool = address["boot_id"] == boot_id()
     return found
 

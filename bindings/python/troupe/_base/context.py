@@ -1,4 +1,4 @@
-"""What an actor's or a task's process knows of itself. Pure."""
+"""Facts about its own process that an actor or task can read. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ActorContext:
-    """What an actor process knows of itself; `current` is None elsewhere."""
+    """Facts about an actor's process; `current` is None elsewhere."""
 
     current: ActorContext | None = None
 
@@ -18,8 +18,8 @@ class ActorContext:
         self.node_name = begin["node_name"]
         self.gpu_ids = list(begin["gpu_ids"])
         self.group = ""  # the user's, not the one that reserves what it holds alone
-        self.captures = False  # whether what is made here goes into that group too
-        self.resources: dict[str, float] = {}  # that it holds while it runs
+        self.captures = False  # true if actors and tasks made here go into that group too
+        self.resources: dict[str, float] = {}  # resources held while it runs
         self.incarnation = begin["incarnation"]
         self.socket_path = begin["socket_path"]
-        self.traits = traits  # of its class, once that is loaded
+        self.traits = traits  # traits of its class, once that is loaded

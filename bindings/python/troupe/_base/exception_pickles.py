@@ -23,19 +23,19 @@ from troupe import _pickled
 told: set[type] = set()
 """Classes that have a serializer of the user's."""
 
-_HEAP_TYPE = 1 << 9  # of a class's flags: it was made by Python code
+_HEAP_TYPE = 1 << 9  # flag of a class that Python code made
 _of_all, _of_groups, _of_object = vars(BaseException), vars(BaseExceptionGroup), vars(object)
 
 
 def dict_of(error: BaseException) -> dict[str, Any]:
-    """Its attributes, whatever its class says of `__dict__`."""
+    """Return the attributes of `error`, whatever its class says of `__dict__`."""
     found: dict[str, Any] = _of_all["__dict__"].__get__(error)
     return found
 
 
 def made(cls: type[BaseException], like: BaseException) -> Any:
-    """One of `cls` with what Python keeps of `like`, of whose class `cls` is too: no code of that
-    class runs."""
+    """Build an exception of `cls` with the contents of `like`, an instance of a base of `cls`,
+    without running code of that class."""
     args = _of_all["args"].__get__(like)
     given = args
     if isinstance(like, BaseExceptionGroup):
@@ -71,8 +71,8 @@ def _new(cls: type[BaseException], args: tuple[Any, ...]) -> Any:
 
 
 def _copy_members(kind: type, like: BaseException, error: BaseException) -> None:
-    """What is kept outside of the attributes' dict: OSError.errno, ImportError.name, what a class
-    has in `__slots__`."""
+    """Copy members kept outside of `__dict__`: OSError.errno, ImportError.name, and those in
+    `__slots__`."""
     if kind is BaseException or not issubclass(kind, BaseException):
         return
     for name, member in tuple(vars(kind).items()):
@@ -86,7 +86,7 @@ def _copy_members(kind: type, like: BaseException, error: BaseException) -> None
             continue
         try:
             member.__set__(error, member.__get__(like))
-        except (AttributeError, TypeError):  # it has no value, or cannot be set
+        except (AttributeError, TypeError):  # the member has no value, or cannot be set
             continue
 
 
@@ -101,9 +101,8 @@ class _Carried:
 
 
 def carried(error: Any) -> Any:
-    """What to pickle for `error`, so that it loads whatever its class does when one is made or
-    changed; of a group each in it as well. Itself where its class says how it is pickled, or does
-    nothing; also what is no exception."""
+    """Return the object to pickle for `error`, so that it loads whatever its class does when
+    created or changed; members of a group likewise. `error` itself is returned if its class says how it is pickled, or runs no code, or if it is no exception."""
     kind = type(error)
     if not isinstance(error, BaseException) or _says_how(kind):
         return error
@@ -140,9 +139,9 @@ def reduced(error: BaseException) -> Any:
 
 
 def without(error: BaseException, goes: Callable[[Any], bool]) -> Any:
-    """What to pickle for an exception that could not be pickled as it is: it without the attributes
-    that do not go, with the texts of such arguments. None for one of the runtime's classes that are
-    made on demand."""
+    """Return a pickleable stand-in for an exception that could not be pickled: without the
+    attributes that cannot be pickled, and with such arguments as text. None for one of the
+    runtime's classes that are made on demand."""
     if hasattr(type(error), "_dual_of"):
         return None
     args = tuple(each if goes(each) else str(each) for each in _of_all["args"].__get__(error))
@@ -168,20 +167,20 @@ def _differs(kind: type, base: type, name: str) -> bool:
 
 
 def _in_slots(error: BaseException) -> dict[str, Any]:
-    """What it has in the `__slots__` of classes of the user's, which Python does not pickle."""
+    """Return the values in `__slots__` of the user's classes, which Python does not pickle."""
     found: dict[str, Any] = {}
     for kind in type(error).__mro__:
         if not kind.__flags__ & _HEAP_TYPE:
             continue
         for name, member in vars(kind).items():
             if isinstance(member, types.MemberDescriptorType):
-                with contextlib.suppress(AttributeError):  # it has no value
+                with contextlib.suppress(AttributeError):  # the slot has no value
                     found.setdefault(name, member.__get__(error))
     return found
 
 
 def _has_code(kind: type) -> bool:
-    """Whether the user's code runs when one is made, or changed."""
+    """Return True if user code runs when an exception of this class is created or changed."""
     plain = _plain(kind)
     return any(_differs(kind, plain, name) for name in ("__init__", "__new__", "__setattr__"))
 
@@ -203,8 +202,8 @@ def arrived(
 
 
 def _of_class(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """Made by its class, or past it where that does not take its `args`, or raises whatever it
-    may."""
+    """Create an exception by calling `cls`, or bypass its constructor if that refuses `args` or
+    raises."""
     try:
         return cls(*args)
     except KeyboardInterrupt:
@@ -212,7 +211,7 @@ def _of_class(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     except BaseException:
         error = _new(cls, args)
     plain: Any = _plain(cls)
-    with contextlib.suppress(Exception):  # of other arguments than Python's own class takes
+    with contextlib.suppress(Exception):  # the class takes other arguments than Python's own class
         plain.__init__(error, *args)
     found: BaseException = error
     return found
@@ -241,5 +240,5 @@ def _arrived_error(
 
 @_pickled.maker("error_state")
 def _error_state(error: BaseException, state: dict[str, Any]) -> None:
-    """Its attributes, where they are set once it is there."""
+    """Set the attributes of an unpickled exception, once it exists."""
     set_state(error, state)

@@ -40,18 +40,18 @@ class HexID(str):
         return cls("")
 
     def is_nil(self) -> bool:
-        """Whether it is the id of nothing."""
+        """Return True if this is the nil id."""
         return not self.strip("0")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _pickled.hex_id, (str(self),)
 
     def hex(self) -> str:
-        """Its hex digits."""
+        """Return the hex digits."""
         return str(self)
 
     def binary(self) -> bytes:
-        """Its bytes."""
+        """Return the bytes."""
         return bytes.fromhex(self)
 
 

@@ -1,5 +1,5 @@
-"""What all processes of a program share: its job id, and the namespace in which it makes and looks
-up names.
+"""State shared by all processes of a program: its job id, and the namespace in which it makes and
+looks up names.
 
 A program that does not say which namespace has one of its own, so that two runs of one script on a
 cluster do not meet. Its actors, tasks and ranks, and what these start in turn, find both in the
@@ -35,8 +35,8 @@ def check_namespace(namespace: Any) -> str | None:
 
 
 def namespace_of(given: Any) -> str:
-    """That of a program which gave init() this: it, else TROUPE_NAMESPACE, else that of the
-    notebook whose kernel it is, else a new one.
+    """Return the namespace of a program that called init() with `given`: that name, else
+    TROUPE_NAMESPACE, else the notebook kernel's, else a new one.
 
     Raises as check_namespace().
     """
@@ -61,17 +61,17 @@ def _namespace_of_notebook() -> str:
 
 
 def inherited_namespace() -> str:
-    """That of the program which started this process; empty: none said so."""
+    """Return the namespace of the program that started this process; empty if it set none."""
     return os.environ.get(NAMESPACE, "")
 
 
 def follows_ray() -> bool:
-    """Whether `import ray` means Troupe in this process (`troupe.ray_compat`); False while that is
-    being imported."""
+    """Return True if `import ray` means Troupe in this process (`troupe.ray_compat`); False while
+    that is being imported."""
     return bool(getattr(sys.modules.get("troupe.ray_compat"), "is_installed", bool)())
 
 
 def job_of(launch: str) -> str:
-    """Of a process: the launch's that it is in, the program's that started it, or a new one, of 8
-    hex digits as Ray's."""
+    """Return the job id of a process: its launch's, its starting program's, or a new one of 8 hex
+    digits as Ray's."""
     return launch or os.environ.get(JOB) or new_id()[:8]

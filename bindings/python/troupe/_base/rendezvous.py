@@ -1,5 +1,5 @@
-"""Where torch's process groups of this process meet: at the launch's store, or at an address of
-this process's own.
+"""The store where torch's process groups of this process meet: the launch's, or one of this
+process's own.
 
 The ranks of a gang meet at their launch's store, which is in a process of its own, so they are told
 to be its clients and never to host one (TORCHELASTIC_USE_AGENT_STORE). A group of another address
@@ -49,11 +49,11 @@ class OwnAddress:
         self._lock = threading.Lock()
 
     def variables(self) -> dict[str, str]:
-        """What a program finds it by."""
+        """Return the environment variables by which a program finds the store."""
         return {"MASTER_ADDR": HOST, "MASTER_PORT": str(self.port)}
 
     def is_here(self, port: int) -> bool:
-        """Whether a group of this process alone at `port` is served by this object; not in its
+        """Return True if this object serves a group of this process alone at `port`; False in
         forked children."""
         return port == self.port and os.getpid() == self._pid
 
@@ -122,7 +122,7 @@ def _answers(store: Any) -> bool:
         try:
             store.check(["troupe/is here"])
             said.put(True)
-        except Exception:  # of a connection that is cut
+        except Exception:  # raised by a connection that is cut
             said.put(False)
 
     threading.Thread(target=ask, name="troupe-store", daemon=True).start()

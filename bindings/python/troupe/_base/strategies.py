@@ -1,5 +1,5 @@
-"""Where an actor is to run, as values for its `scheduling_strategy` option
-(`troupe.util.scheduling_strategies`), and how bundles and ranks lie."""
+"""Values for the `scheduling_strategy` option of actors (`troupe.util.scheduling_strategies`), and
+strategies of bundles and ranks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class PlacementGroupSchedulingStrategy:
     captures what is made here, if one does.
     """
 
-    of_option = False  # made of the options placement_group= and placement_group_bundle_index=
+    # True if made from the options placement_group= and placement_group_bundle_index=
+    of_option = False
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class CppFrames:
 
 
 def words_of(error: BaseException) -> str:
-    """What the exception says; where its class cannot say it, that."""
+    """Return str(error), or a note if its `__str__` raises."""
     try:
         return str(error)
     except Exception as other:  # a program's own __str__ may raise anything, and give no text
@@ -57,13 +57,13 @@ def words_of(error: BaseException) -> str:
 
 
 def is_of_runtime(filename: str) -> bool:
-    """Whether this is a file of the package, in this process or, by its folder's name, in
-    another."""
+    """Return True if `filename` belongs to the troupe package, in this process or, judged by its
+    folder's name, in another."""
     return filename.startswith(_PACKAGE) or "/site-packages/troupe/" in filename
 
 
 def is_frame_of_runtime(line: str) -> bool:
-    """Whether this line of a traceback names a file of the package."""
+    """Return True if this line of a traceback names a file of the package."""
     frame = _FRAME.match(line)
     return frame is not None and is_of_runtime(frame[1])
 
@@ -80,9 +80,7 @@ def with_source(told: str) -> str:
             number + 1 < len(lines) and lines[number + 1].startswith(frame[1] + "  ")
         ):
             continue
-        cached = linecache.cache.get(
-            frame[2]
-        )  # what is a file was readable there, or is not the same file here
+        cached = linecache.cache.get(frame[2])  # the file was not readable there, or differs here
         source = (
             linecache.getline(frame[2], int(frame[3])).strip()
             if cached is not None and not os.path.exists(frame[2])

@@ -36,7 +36,7 @@ _CONTROL = re.compile(
 
 
 def name(value: object) -> str:
-    """One line, every control of it shown."""
+    """Return `value` as one line with every control character shown."""
     return _CONTROL.sub(_shown, str(value))
 
 
@@ -46,7 +46,7 @@ def text(value: object) -> str:
 
 
 def output(line: str) -> str:
-    """What a program wrote, with its colours and carriage returns."""
+    """Return a program's output with its colours and carriage returns."""
     return _cleaned(line, "\n\t\r", colours=True)
 
 

@@ -30,7 +30,7 @@ def put_on(link: workers.Link, data: bytes) -> dict[str, Any]:
 
 
 def has(link: workers.Link, digest: bytes, size: int) -> bool:
-    """Whether this worker keeps these bytes now; it counts as a use of them."""
+    """Return True if this worker keeps these bytes now; asking counts as a use of them."""
     return bool(digest) and bool(
         link.request("GetBlob", {"sha256": digest, "offset": size})[1]["found"]
     )

@@ -1,5 +1,5 @@
-"""What a notebook's cell shows of what other processes write: the first lines as they come, of the
-rest how much it is, and its end.
+"""Output of other processes in a notebook's cell: the first lines as they come, then the size of
+the rest, and its end.
 
 A cell that was given everything would make its notebook unusable, and stays in the file. So the
 first LINES_MAX lines of a cell are printed; what comes then is counted, and one output is updated
@@ -14,12 +14,12 @@ from typing import Any
 LINES_MAX = 1000
 CHARS_MAX = 128 << 10
 LATEST_MAX = 20
-LATEST_CHARS_MAX = 300  # of one of the latest
+LATEST_CHARS_MAX = 300  # longest kept latest line
 SOURCES_MAX = 3  # named as where all of it is
 
 
 class Cell:
-    """One cell's; not thread-safe."""
+    """The output of one cell; not thread-safe."""
 
     def __init__(self) -> None:
         self._lines = self._chars = 0
@@ -30,7 +30,7 @@ class Cell:
         self._drawn = ""
 
     def take(self, lines: list[str], source: str) -> list[str]:
-        """Those that are to be printed. `source`: where a person finds all of them."""
+        """Return the lines to print. `source`: where a person finds all of them."""
         printed = []
         for line in lines:
             if (
@@ -53,7 +53,7 @@ class Cell:
         return printed
 
     def text(self) -> str:
-        """What is said of what was left out; "": nothing was."""
+        """Return the sentence about omitted lines; "" if there are none."""
         if not self._left_lines:
             return ""
         hidden = self._left_lines - len(self._latest)

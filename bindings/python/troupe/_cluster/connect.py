@@ -36,7 +36,7 @@ _lock = threading.RLock()
 _hidden: dict[str, _session.Session] = {}  # sessions of launches without init(), by address
 sockets_here: dict[
     str, str
-] = {}  # of heads that this process started for itself (cluster_utils), by address
+] = {}  # heads that this process started for itself (cluster_utils), by address
 
 
 class Embedded:
@@ -155,7 +155,7 @@ def connect(
 
     _session.check_allowed()
     role = Role.OBSERVER if observes else Role.CLIENT
-    if address.startswith("unix:"):  # what TROUPE_ADDRESS is inside a rank on the head's own host
+    if address.startswith("unix:"):  # TROUPE_ADDRESS inside a rank on the head's own host
         path = address.removeprefix("unix:")
         return _over_socket(path, address, namespace, return_timeout, role)
     host, port = home.host_and_port(address)
@@ -301,8 +301,8 @@ def record_here(session: _session.Session) -> None:
 
 
 def sessions_here() -> list[_session.Session]:
-    """Those of this process: of init(), or a rank's; else those that launches opened by themselves,
-    or the one that the environment or `troupe cluster use` says.
+    """Return the sessions of this process: the one of init() or of a rank; else those opened by
+    launches, or the one that the environment or `troupe cluster use` names.
 
     Raises ConnectionError where there is none.
     """

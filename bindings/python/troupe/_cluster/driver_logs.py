@@ -1,5 +1,5 @@
-"""What actors and tasks print, shown by the program that made them (`init(log_to_driver=True)`),
-each line with whose it is.
+"""Output of actors and tasks, shown by the program that made them (`init(log_to_driver=True)`),
+each line labelled with its source.
 
 The head tells where each of them is, those that they make included (OutputOf). The text stays with
 the workers: one thread for each node that has some waits there for more of all of them at once
@@ -27,7 +27,7 @@ ROUND_S, STREAM_S = (
     0.05,
     100e-6,
 )  # from an answer to the next round, at least: a worker spends a tenth of its time here at most
-STREAMS_MAX = 16384  # of one request; beyond that the oldest ones
+STREAMS_MAX = 16384  # streams per request; beyond that the oldest ones
 _READ_MAX = 10_000  # offsets of streams that ended, should their actor be started again
 
 
@@ -83,7 +83,7 @@ def _label_of(told: dict[str, Any]) -> str:
 
 
 class _Stream:
-    """One of the two of an actor. `pid`: of who wrote what comes, where that is known."""
+    """Stdout or stderr of an actor. `pid`: the writing process, where that is known."""
 
     def __init__(self, actor: str, label: str, offset: int) -> None:
         self.label, self.offset, self.pid = label, offset, 0
@@ -102,12 +102,12 @@ class _NodeOutput:
 
     def __init__(self, outputs: Outputs, session: Any, node: str, name: str) -> None:
         self._outputs, self._session, self._node, self._name = outputs, session, node, name
-        self._where = self._address = ""  # of another host
+        self._where = self._address = ""  # set for another host
         self._lock = threading.Lock()
         self._streams: dict[tuple[str, bool], _Stream] = {}
         self._read: OrderedDict[tuple[str, bool], int] = OrderedDict()
         self._round = 0
-        self._waits = False  # that round, with the worker
+        self._waits = False  # true while a request to the worker is open
         self._stale = False  # something is new since that round began
         self._reader: threading.Thread | None = None
         self._asker: threading.Thread | None = None
@@ -131,7 +131,7 @@ class _NodeOutput:
             self._look_again()
 
     def close(self) -> threading.Thread | None:
-        """What is there is still shown; the thread that does it, if any."""
+        """Stop after showing the output that is there; return the thread that does so, if any."""
         with self._lock:
             self._closing = True
             self._hurry.set()
@@ -229,7 +229,7 @@ class _NodeOutput:
 
     def _end(self, key: tuple[str, bool], stream: _Stream) -> None:
         if self._streams.get(key) is not stream or not stream.over:
-            return  # its actor is here again
+            return  # the actor is registered again
         del self._streams[key]
         self._read[key] = stream.offset
         if len(self._read) > _READ_MAX:

@@ -101,7 +101,7 @@ class Started:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self.process.pid
 
 
@@ -159,8 +159,8 @@ def start(
 
 
 def environment() -> dict[str, str]:
-    """That of a node which this program starts, with what lets the worker start this very Python
-    and package."""
+    """Return the environment of a node that this program starts, with the variables that make the
+    worker use this Python and package."""
     env = variables.of_a_node()
     if NODE_PYTHON_PATH in env:
         env["PYTHONPATH"] = env.pop(NODE_PYTHON_PATH)

@@ -30,7 +30,7 @@ class Interface:
     addresses: tuple[str, ...] = ()
 
     def networks(self) -> set[str]:
-        """Of its addresses, "10.0.0.0/24"."""
+        """Return the networks of its addresses, such as "10.0.0.0/24"."""
         return {str(ipaddress.ip_interface(each).network) for each in self.addresses}
 
 
@@ -74,7 +74,7 @@ class Fabric:
     ports: tuple[Port, ...] = ()
     nvlinks: tuple[Links, ...] = ()
     gpudirect: str = ""
-    known: bool = field(default=False, compare=False)  # whether it has told anything
+    known: bool = field(default=False, compare=False)  # true if the node has reported anything
 
     def active(self) -> list[Port]:
         """Ports that NCCL's own transport uses: InfiniBand's and RoCE's that are active."""
@@ -82,7 +82,7 @@ class Fabric:
 
 
 def of_label(text: str) -> Fabric:
-    """What a label says."""
+    """Parse the fabric from a node's label."""
     interfaces, ports, nvlinks, gpudirect = [], [], [], ""
     for record in text.split(";"):
         match record.split():
@@ -112,7 +112,7 @@ def of_label(text: str) -> Fabric:
 
 
 def of_node(info: Mapping[str, Any]) -> Fabric:
-    """Of a NodeInfo."""
+    """Return the fabric of a NodeInfo."""
     return of_label(
         next((each["value"] for each in info["labels"] if each["key"] == selectors.FABRIC), "")
     )
@@ -174,8 +174,8 @@ def rate(mbit_s: float) -> str:
 
 
 def lines(network: Mapping[str, Any]) -> list[str]:
-    """What `as_dict` has, a line for the interfaces and one for each other kind of thing; equal
-    ports are one entry."""
+    """Return the entries of `as_dict` as lines: one for the interfaces and one for each other kind;
+    equal ports share one entry."""
     found = []
     if network["interfaces"]:
         found.append(

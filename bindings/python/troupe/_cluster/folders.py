@@ -130,7 +130,7 @@ def _walk(path: str, remedy: str) -> str:
 
 
 def _made(step: str) -> os.stat_result:
-    """What is at `step`; a new folder where nothing was."""
+    """Return the stat of `step`, creating a private folder if nothing is there."""
     try:
         return os.lstat(step)
     except FileNotFoundError:

@@ -43,7 +43,7 @@ class PlacementGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the handle names no group."""
+        """True if the handle names no group."""
         return not self.id
 
     def ready(self) -> Any:
@@ -70,7 +70,7 @@ class PlacementGroup:
         return promise.ref
 
     def wait(self, timeout_seconds: float = 30) -> bool:
-        """Whether all bundles are reserved, waiting up to `timeout_seconds`."""
+        """Return True if all bundles are reserved, blocking for up to `timeout_seconds`."""
         session = _session.current()
         _watch(session, self.id)
         try:

@@ -72,8 +72,8 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def state_root() -> Path:
-    """Where `clusters/` lies: TROUPE_HOME, or a node-local folder where that is on a network file
-    system.
+    """Return the folder that contains `clusters/`: TROUPE_HOME, or a node-local folder if that is
+    on a network file system.
 
     What is in it is this user's alone: itself and the folders in it are looked at before anything
     there is.
@@ -148,7 +148,7 @@ class ClusterHome:
 
 
 def is_running(pid: int, name: str = "") -> bool:
-    """Whether a process `pid` lives and, where `name` is given, is that program."""
+    """Return True if a process `pid` lives and, where `name` is given, is that program."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             head, _, tail = file.read().rpartition(")")

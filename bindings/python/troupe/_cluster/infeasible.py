@@ -96,7 +96,7 @@ def _of_cpus(session: Any, bundles: Sequence[Mapping[str, float]], option: str) 
     cpus = [each.get("CPU", 0.0) for each in nodes]
     asked = [each.get("CPU", 0.0) for each in bundles]
     each = max(asked)
-    if not _ten_thousandths(each):  # whatever is missing, it is no CPU
+    if not _ten_thousandths(each):  # something other than CPUs is missing
         return ""
     enough = (
         sum(asked) <= sum(cpus)

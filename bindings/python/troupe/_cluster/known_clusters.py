@@ -35,7 +35,7 @@ _HEADER = "# Written by `troupe cluster`, which keeps no comments. Holds no secr
 
 @dataclass(frozen=True)
 class Entry:
-    """One known cluster: the address of its head, and the file that holds a token for it; "" where
+    """A known cluster: the address of its head, and the file that holds a token for it; "" where
     its head is this user's and runs on this host."""
 
     address: str
@@ -52,7 +52,7 @@ class KnownClusters:
 
 
 class Source(enum.Enum):
-    """What said which cluster is meant; in the order of `choose`."""
+    """The source of the choice of cluster, in the order in which `choose` looks."""
 
     GIVEN_ADDRESS = enum.auto()
     GIVEN_NAME = enum.auto()

@@ -33,7 +33,7 @@ REDRAW_S = 0.2
 TICK_S = 0.3
 BAR_LINE_S = 10.0  # between two lines of a bar that moves, where no bar can be drawn again
 BARS_MAX = 20
-CELLS_MAX = 8  # of a notebook, that are written to at the same time
+CELLS_MAX = 8  # cells of a notebook that are written to at the same time
 _ERASE_BELOW, _SAVE, _BACK, _DOWN = "\x1b[J", "\x1b7", "\x1b8", "\x1bD"
 
 
@@ -88,8 +88,8 @@ class Live:
             if text and not beside:
                 self._print(text, stream)
             elif text and self._drawn and descriptor(is_error=is_error) is not None:
-                # it may be `tee`, which writes where the rows are; they are drawn again at the next
-                # look
+                # The stream may be `tee`, which writes where the rows are; they are drawn again at
+                # the next look
                 self._erase()
                 self._changed.set()
             if not self._bars and not self._rows and self._drawn:
@@ -111,11 +111,11 @@ class Live:
                 self._rows[key] = make
                 self._draw_soon()
             elif self._rows.pop(key, None) is not None:
-                with contextlib.suppress(Exception):  # of the user's stream, which may be gone
+                with contextlib.suppress(Exception):  # the user's stream may be closed
                     self._draw()
 
     def sees_rows(self) -> bool:
-        """Whether a person sees rows that change: in a terminal or a notebook."""
+        """Return True if a person sees rows that change: in a terminal or a notebook."""
         place = self._place()
         return place is not None and (_is_terminal(place) or _is_notebook(place))
 
@@ -127,7 +127,7 @@ class Live:
                 self._draw()
 
     def forget(self, keys: list[Hashable]) -> None:
-        """Of streams that are over."""
+        """Forget streams that have ended."""
         with self._lock:
             for key in keys:
                 self._styles.pop(key, None)
@@ -163,7 +163,7 @@ class Live:
             unseen, self._unseen, self._timer = self._unseen, {}, None
         for bars, is_error in unseen.values():
             if not _would_wait(is_error=is_error):
-                with contextlib.suppress(Exception):  # of the user's stream, which may be closed
+                with contextlib.suppress(Exception):  # the user's stream may be closed
                     print("\n".join(bars), file=sys.stderr if is_error else sys.stdout, flush=True)
 
     def _finished(
@@ -232,7 +232,7 @@ class Live:
                 self._changed.clear()
                 try:
                     self._draw()
-                except Exception:  # of the user's stderr, which may be gone: bars are an extra
+                except Exception:  # the user's stderr may be closed: bars are an extra
                     self._bars.clear()
                     self._rows.clear()
                 moves, tick = (
@@ -250,7 +250,7 @@ class Live:
 
     @staticmethod
     def _place() -> Any:
-        """Where bars can be seen moving: a terminal, or a notebook's cell."""
+        """Return the stream on which moving bars are visible: a terminal, or a notebook's cell."""
         for stream in (sys.stderr, sys.stdout):
             if _is_terminal(stream) or _is_notebook(stream):
                 return stream
@@ -319,8 +319,7 @@ class Live:
         self._drawn = len(bars)
 
     def _draw_in_cell(self, bars: list[str]) -> None:
-        """One output for all the bars of a cell: short ones that follow each other do not fill
-        it."""
+        """An output for all the bars of a cell: short ones that follow each other do not fill it."""
         from IPython import get_ipython
         from IPython.display import display
 
@@ -340,8 +339,8 @@ def _at_most(rows: list[str], most: int) -> list[str]:
 
 
 def descriptor(*, is_error: bool) -> int | None:
-    """Of stderr or stdout, where who reads it may keep a writer waiting: a pipe, a socket, a
-    terminal. None: a file, or an object of the program's own."""
+    """Return the descriptor of stderr or stdout if its reader may keep a writer waiting: a pipe, a
+    socket, a terminal. None for a file, or an object of the program's own."""
     try:
         number: int = (sys.stderr if is_error else sys.stdout).fileno()
         kind = os.fstat(number).st_mode
@@ -361,7 +360,7 @@ def _would_wait(*, is_error: bool) -> bool:
 
 
 def in_notebook() -> bool:
-    """Whether a cell of a notebook shows what this process prints."""
+    """Return True if a cell of a notebook shows what this process prints."""
     return _is_notebook(sys.stderr) or _is_notebook(sys.stdout)
 
 
@@ -375,7 +374,7 @@ def _size(place: Any) -> tuple[int, int]:
 
 
 def _is_terminal(stream: Any) -> bool:
-    """Whether a person sees it move.
+    """Return True if `stream` is a terminal that shows changing rows.
 
     What continuous integration runs may have a terminal, of which a file is kept: variable CI.
     """
@@ -390,7 +389,7 @@ def _is_terminal(stream: Any) -> bool:
 
 
 def _is_read_as_rows() -> bool:
-    """Whether this process is a rank."""
+    """Return True if this process is a rank."""
     session = getattr(sys.modules.get("troupe._cluster.session"), "current_or_none", lambda: None)()
     return session is not None and session.in_process
 

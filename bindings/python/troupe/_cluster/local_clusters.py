@@ -29,7 +29,8 @@ def _own_home() -> str:
 
 
 def clusters(*, of_this_home: bool = False) -> list[home.ClusterHome]:
-    """Those that run; `of_this_home`: made by init() with the TROUPE_HOME of this process."""
+    """Return the running local clusters; with `of_this_home`, only those made by init() with this
+    process's TROUPE_HOME."""
     found = []
     for folder in scratch.folders(EMBEDDED):
         if not of_this_home or _read(folder / _HOME) == _own_home():
@@ -58,7 +59,7 @@ def socket_of(address: str) -> str | None:
 
 
 def is_of_a_program(address: str) -> bool:
-    """Whether the cluster there ends with the program that made it."""
+    """Return True if the cluster at `address` ends with the program that made it."""
     return any(cluster.address == numeric(address) for cluster in clusters())
 
 

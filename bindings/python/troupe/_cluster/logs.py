@@ -25,7 +25,7 @@ _LINES_BEFORE_FATAL = 8
 
 
 class Source(NamedTuple):
-    """One stream: whose it is, at which node's worker, and what that is asked for."""
+    """A log stream: its label, the worker of its node, and the stream's name there."""
 
     label: Any
     node: str
@@ -196,7 +196,7 @@ class Follower:
                 yield label, is_error, line
 
     def news(self) -> Iterator[tuple[Any, bool, list[str], list[str]]]:
-        """(whose, is_stderr, lines that are finished, rows that still change) as they come.
+        """Yield (label, is_stderr, finished lines, rows that still change) as they come.
 
         Once only.
         """
@@ -230,7 +230,7 @@ class Follower:
             return self._items.popleft()
 
     def _silence(self) -> tuple[Any, bool, list[str], list[str]]:
-        """Of one whose worker did not answer: it is not waited for any longer."""
+        """Give up a stream whose worker did not answer, and return a line that says so."""
         source = self._sources[self._reading.pop()]
         return (
             source.label,

@@ -27,16 +27,16 @@ _UNFINISHED = re.compile("\x1b(?:\\[[0-9;:]{0,16})?\\Z")
 
 
 class Rows:
-    """One stream's; not thread-safe."""
+    """The rows of one stream; not thread-safe."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._rest = ""  # of a sequence whose end is still to come
+        self._rest = ""  # escape sequence whose end is still to come
         self._rows = [""]
         self._at = 0
         # the highest row on the screen, the first here, that the cursor was on during this feed
         self._lowest = 0
-        self._again = False  # what comes next begins the row again
+        self._again = False  # true if the next text begins the row again
         self._below = False  # the cursor is below, after BELOW, and will be back
         self._moves = False  # this stream goes back to rows above
 
@@ -60,7 +60,7 @@ class Rows:
         if ended:
             while (
                 len(self._rows) - 1 > self._at and not self._rows[-1]
-            ):  # what is erased below the last row that was written
+            ):  # erasures below the last written row
                 self._rows.pop()
             lines += self._rows if self._rows[-1] else self._rows[:-1]
             self._rows, self._at, self._again = [""], 0, False

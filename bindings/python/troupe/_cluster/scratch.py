@@ -21,7 +21,7 @@ from pathlib import Path
 from troupe._cluster import folders as _folders
 
 _OWNED = "owner.lock"
-_YOUNG_S = 60.0  # its process may not have locked it yet, and its programs may still be ending
+_YOUNG_S = 60.0  # the process may not have locked it yet, and its programs may still be ending
 
 
 class Folder:
@@ -72,7 +72,7 @@ def folders(prefix: str) -> list[Path]:
                 if alone and is_owned(entry.path):
                     found.append((status.st_mtime, Path(entry.path)))
             except OSError:
-                continue  # gone meanwhile
+                continue  # removed meanwhile
     return [path for _, path in sorted(found)]
 
 
@@ -86,7 +86,7 @@ def _sweep(prefix: str, within: str) -> None:
             if mine and time.time() - status.st_mtime > _YOUNG_S and not is_owned(entry.path):
                 shutil.rmtree(entry.path, ignore_errors=True)
         except OSError:
-            continue  # gone meanwhile
+            continue  # removed meanwhile
 
 
 def is_owned(folder: str | os.PathLike[str]) -> bool:

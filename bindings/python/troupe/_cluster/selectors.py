@@ -1,5 +1,5 @@
-"""Which nodes may be used: label selectors and levels, checked here for their types, by the head
-for their meaning."""
+"""Label selectors and levels, which choose nodes: their types are checked here, their meaning by
+the head."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def where(
 
 
 GPU_TYPE = "gpu_type"  # the label that tells a node's GPUs
-# what the head takes a node's address for, unless a label of that name says otherwise
+# The name under which the head matches a node's address, unless a label of that name exists
 NODE_IP = "node_ip"
 VERSIONS = "troupe.io/versions"
 """The label by which a node tells the versions of its libraries (`_cluster.versions`); views of
 nodes leave it out."""
 FABRIC = "troupe.io/fabric"
 """By which it tells its networks (`_cluster.fabric`), likewise left out."""
-NODE_ID = "ray.io/node-id"  # likewise its id
+NODE_ID = "ray.io/node-id"  # the name under which the head matches a node's id
 ADDRESS_PREFIX = "node:"
 TYPE_PREFIX = "accelerator_type:"
 """Of Ray's resource that says a node's type of GPU: what a node offers of it is its label
@@ -209,7 +209,7 @@ def labels_of_types(
 
 
 def _require(options: dict[str, Any], key: str, value: str, said: str) -> None:
-    """One more term of the label selector, in each of its fallbacks too."""
+    """Add a term to the label selector, and to each of its fallbacks."""
     selector = dict(options.get("label_selector") or {})
     if selector.setdefault(key, value) != value:
         what = "GPUs" if key == GPU_TYPE else "nodes"

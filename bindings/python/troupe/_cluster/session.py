@@ -61,7 +61,7 @@ class Session:
         self.address = ""
         self.token_file: str | None = None
         self.launch = ""  # the launch this process belongs to
-        self.job = _job.job_of("")  # of the program that this process is a part of
+        self.job = _job.job_of("")  # job id of the program that this process is a part of
         self.epoch = 0
         self.closed = False
         self.returns = 0  # how often it came back to its head
@@ -71,16 +71,17 @@ class Session:
         self._on_close: list[Any] = []
         self._on_end: list[Any] = []
         self.outputs: Outputs | None = (
-            None  # of the actors and tasks that it made, once one has any
+            None  # outputs of the actors and tasks that it made, once there are any
         )
         self._on_return: list[Callable[[], None]] = []
-        self._before_end: Any = None  # of a process's channel
+        self._before_end: Any = None  # set by a process's channel
         self.kept: dict[Any, Any] = {}  # by PerSession, of the modules that have them
         self.cluster_id = ""
         self.same_host = True  # all nodes were on this host when the session was opened
         self.log_to_driver = True
-        self.runtime_env: Mapping[str, Any] | None = None  # of init()
-        self.infeasible: str | None = None  # of init(), or of the program that started this process
+        self.runtime_env: Mapping[str, Any] | None = None  # argument of init()
+        # Argument of init(), or inherited from the program that started this process
+        self.infeasible: str | None = None
 
     @classmethod
     def over_client(
@@ -129,7 +130,8 @@ class Session:
             raise exceptions.ConnectionError(f"{error}{self._obituary()}") from None
 
     def _obituary(self) -> str:
-        """What is known of the end of a head that ends with a program; "" of others."""
+        """Return the known facts about the end of a head that ends with a program; "" for other
+        heads."""
         if self.embedded is not None:
             return str(self.embedded.obituary())
         return (
@@ -214,7 +216,7 @@ class Session:
             self._resume()
         elif (
             kind == "Welcome" and self.in_process
-        ):  # of the worker: another head knows this node now
+        ):  # reported by the worker: another head knows this node now
             from troupe._base import background as _background
 
             _background.begin()
@@ -228,7 +230,8 @@ class Session:
         `returns` is `Session.returns` before the request that made the head tell of it.
         """
         self.board.follow(noun, identity)
-        if returns != self.returns:  # it came back between that request's answer and here
+        # The connection returned between that request's answer and here
+        if returns != self.returns:
             self._watch_again(noun, identity)
 
     def _resume(self) -> None:
@@ -257,7 +260,7 @@ class Session:
             known = self.board.get(noun, identity)
             if (
                 noun == "actor" and known is not None
-            ):  # its creator was answered, and nobody knows it now
+            ):  # the creator was answered, and nobody knows the object now
                 info = {
                     **known[0],
                     "state": "dead",
@@ -278,7 +281,7 @@ class Session:
             text = self._read_all()
         except (
             BaseException
-        ) as died:  # of this thread itself: it is what everybody's waits depend on, so all are told
+        ) as died:  # raised by this thread itself, on which all waits depend: tell everybody
             _callbacks.report("the thread that reads the session with the cluster", died)
             text = (
                 "the thread of this process that reads its session with the cluster at "
@@ -409,8 +412,7 @@ def current_or_none() -> Session | None:
 
 
 def address_before_fork() -> str:
-    """Of a forked child: where the session of the process was that it is a copy of; "" for
-    others."""
+    """Return the session address of the process that this one was forked from; "" for others."""
     return _current.address if _current is not None and _current.pid != os.getpid() else ""
 
 

@@ -9,7 +9,7 @@ QUIET = "TROUPE_QUIET"
 
 
 def is_quiet(asked: bool = False) -> bool:
-    """Whether there are to be none: `quiet=True`, or TROUPE_QUIET=1."""
+    """Return True if status lines are off: `quiet=True`, or TROUPE_QUIET=1."""
     return asked or os.environ.get(QUIET, "") not in ("", "0")
 
 

@@ -1,5 +1,4 @@
-"""Where nodes stand, as text, and where a reservation lies, as a picture: pure functions over
-`state`'s data."""
+"""Positions of nodes as text, and reservations as a picture: pure functions over `state`'s data."""
 
 from __future__ import annotations
 

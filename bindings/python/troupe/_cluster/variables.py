@@ -1,5 +1,5 @@
-"""Which of a program's variables travel to what it starts: one rule, the same on a cluster and on
-an embedded one.
+"""The rule for which of a program's variables travel to processes it starts, on a cluster and on an
+embedded one.
 
 What the program has set or changed since its start travels, and so does what begins with one of
 `PREFIXES`, set by whomever; never what is of the machine, of the runtime or of one process
@@ -136,12 +136,12 @@ NEVER = (
     "TF_CONFIG",
     "RAY_ADDRESS",
     "RAY_JOB_*",
-    # Which devices this process sees.
+    # Devices that this process sees.
     "CUDA_VISIBLE_DEVICES",
     "NVIDIA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
-    # Where things lie on this machine, and who is logged in here.
+    # Paths on this machine, and its logged-in user.
     "PATH",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
@@ -223,7 +223,8 @@ def began(environment: Mapping[str, str], names: Iterable[str], removed: Iterabl
 
 @dataclass(frozen=True)
 class Choice:
-    """Of one request: what travels, what is removed there, and the names of what stays here."""
+    """The variables of one request: those to send, those to remove there, and the names of those
+    that stay here."""
 
     taken: dict[str, str]
     removed: tuple[str, ...]
@@ -274,7 +275,7 @@ def now() -> dict[str, str]:
 
 
 def travelling(named: Iterable[str]) -> Choice:
-    """What travels from this process now, by the rule."""
+    """Return the variables that travel from this process now, by the rule."""
     return choose(
         now(),
         at_start(),
@@ -301,7 +302,7 @@ def _goes_along(name: str, carried: frozenset[str] | None) -> bool:
 
 @functools.lru_cache(4096)
 def never(name: str) -> bool:
-    """Whether it stays here, unless it is asked for by name."""
+    """Return True if the variable stays here, unless it is asked for by name."""
     return any(fnmatchcase(name, pattern) for pattern in NEVER)
 
 

@@ -1,5 +1,5 @@
-"""Which versions of Python and of the main libraries a process has beside it, and where those of a
-cluster's nodes are others.
+"""Versions of Python and of the main libraries in this process, and nodes of a cluster where they
+differ.
 
 View: any process; nothing is imported for it. A worker is started with what its interpreter has, as
 one label that no view of a node shows (`selectors.VERSIONS`); a caller compares the nodes of a
@@ -27,11 +27,11 @@ _UNKNOWN = "none"
 
 
 def here() -> dict[str, str]:
-    """Of this interpreter, by name; what is not installed is not in it."""
+    """Return this interpreter's versions, by name; packages that are not installed are left out."""
     found = {
         "Python": platform.python_version(),
         "troupe": sys.modules["troupe"].__version__,
-    }  # which is loaded where this is
+    }  # torch loads it, where both are installed
     for folder in dict.fromkeys(sys.path):
         try:
             entries = os.listdir(folder or ".")
@@ -49,12 +49,12 @@ def here() -> dict[str, str]:
 
 @functools.cache
 def mine() -> dict[str, str]:
-    """The same, looked for once."""
+    """Return the cached result of `here()`."""
     return here()
 
 
 def _version_in(entry: str, name: str) -> str:
-    """Of the description of an installed package, by the name of its folder."""
+    """Return the version of an installed package, from the name of its metadata folder."""
     match = re.fullmatch(rf"{name}-([^-]+)(-py[\d.]+)?\.(dist|egg)-info", entry)
     return match[1] if match else ""
 
@@ -73,7 +73,7 @@ def as_label(found: Mapping[str, str]) -> str:
 
 
 def of_label(value: str) -> dict[str, str]:
-    """What `as_label` made."""
+    """Parse a label made by `as_label`."""
     pairs = (each.partition(":") for each in value.split(";"))
     return {name: version for name, colon, version in pairs if colon}
 
@@ -122,7 +122,7 @@ _versions: PerSession[dict[str, dict[str, str]]] = PerSession("versions of nodes
 
 
 def of_nodes(session: Any, ids: set[str]) -> dict[str, dict[str, str]]:
-    """What these nodes said of themselves when they were started, by id; those of a node are asked
+    """Return the versions that these nodes reported when they started, by id; each node is asked
     for once per session."""
     known = _versions.of(session, dict)
     if ids - set(known):

@@ -19,8 +19,8 @@ CAPS_OF_COUNTS = (CapKind.RUNNING, CapKind.QUEUED)
 
 @dataclass
 class NodeView:
-    """One node: what the head knows of it, what is there for this process, and what of that is
-    free."""
+    """A node as seen by this process: the head's facts, the resources there for it, and how much of
+    them is free."""
 
     info: dict[str, Any]
     total: dict[str, float]

@@ -34,13 +34,13 @@ def _has_ended(noun: str, entry: Entry | None) -> bool:
 
 
 class _Waiters(threading.Condition):
-    """Those who wait for news of one object."""
+    """The threads that wait for news of one object."""
 
     count = 0
 
 
 class Board:
-    """What is known of each (noun, id), with waiting and callbacks."""
+    """The known state of each (noun, id), with waiting and callbacks."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}
@@ -59,12 +59,12 @@ class Board:
             self._followed.add((noun, identity))
 
     def follows(self, noun: str, identity: str) -> bool:
-        """Whether the state of this object will come, or has."""
+        """Return True if the state of this object will come, or has."""
         with self._lock:
             return (noun, identity) in self._followed
 
     def followed(self) -> list[tuple[str, str]]:
-        """What is followed and has not ended."""
+        """Return the keys that are followed and have not ended."""
         with self._lock:
             wanted = {*self._followed, *self._entries, *self._callbacks}
             return [key for key in sorted(wanted) if not _has_ended(key[0], self._entries.get(key))]

@@ -25,7 +25,7 @@ class Link:
     def __init__(self, control: Any, name: str, host: str, *, here: bool) -> None:
         self._control = control
         self.name = name
-        self.host = host  # its address
+        self.host = host  # address of the worker
         self.here = here  # on this host
         self._turns = turns.Turns(READS_AT_ONCE)
         self._followers = 0

@@ -1,1 +1,2 @@
-"""What travels: the user's code and values as pickles, the environment and packages they need."""
+"""Code that travels: pickles of the user's functions and values, and the environment and packages
+they need."""

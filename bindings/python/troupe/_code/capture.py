@@ -52,7 +52,7 @@ def cloudpickled(value: Any) -> bytes:
 
 
 def goes(value: Any) -> bool:
-    """Whether a value can be pickled so."""
+    """Return True if `value` can be pickled by `cloudpickled`."""
     try:
         cloudpickled(value)
     except Exception:
@@ -114,7 +114,7 @@ def _type_text(value: Any) -> str:
 
 
 def size_of(value: Any) -> int:
-    """Of its pickle; -1: it cannot be pickled."""
+    """Return the size of the pickle in bytes; -1 if it cannot be pickled."""
     sink = _Sink(1 << 62, keep=False)
     try:
         _pickle_into(value, sink)
@@ -133,7 +133,8 @@ def _way_to(
 
 
 class _MostOf:
-    """Whether a part is most of the last one that was, beginning with a whole of this size."""
+    """A search that finds the part which makes up most of a value, starting with a whole of this
+    size."""
 
     def __init__(self, size: int) -> None:
         self.size = size

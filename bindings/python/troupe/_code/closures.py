@@ -1,5 +1,5 @@
-"""Where inside a value lies what cannot travel: the way to it, by attributes, keys and captured
-names. Pure."""
+"""A search for the part of a value that cannot be pickled: the path to it, by attributes, keys and
+captured names. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _DEPTH_MAX = 12
-_ENTRIES_MAX = 1000  # of one container: in a larger one no entry is looked at
+_ENTRIES_MAX = 1000  # limit for one container: in a larger one no entry is looked at
 
 
 def captured(function: Any) -> Iterator[tuple[str, str, Any]]:
@@ -95,8 +95,8 @@ def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """Those that are pickled: what the object's own way of pickling it leaves out is none of
-    them."""
+    """Yield the attributes that are pickled, leaving out those that the object's own pickling
+    leaves out."""
     try:
         reduced = value.__reduce_ex__(5)
     except (

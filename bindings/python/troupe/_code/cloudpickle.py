@@ -32,15 +32,15 @@ def _reduce_code(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def _inside_an_actor_class(thing: Any) -> bool:
-    """Whether it is reached by its name through an actor class only, as its methods are: the class
-    goes by value, and so do they."""
+    """Return True if `thing` is reached by its name through an actor class only, as methods are:
+    such classes and their methods are pickled by value."""
     outer, dot, _ = thing.__qualname__.partition(".")
     found = getattr(sys.modules.get(thing.__module__), outer, None) if dot else None
     return found is not None and hasattr(type(found), "_shows_its_class")
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """What Troupe pickles functions and classes with; takes what cloudpickle.Pickler does."""
+    """The pickler of functions and classes; takes the arguments of cloudpickle.Pickler."""
 
     dispatch_table = ChainMap({types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
 

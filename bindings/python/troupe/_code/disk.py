@@ -75,7 +75,7 @@ def writing(
 
 
 def _number(error: OSError) -> int:
-    """Its errno; of what copies many files, that of the first which failed."""
+    """Return the errno of an error; of an error that lists many files, the first one's."""
     if error.errno is not None:
         return error.errno
     said = _IN_TEXT.search(str(error)) if isinstance(error, shutil.Error) else None
@@ -83,7 +83,7 @@ def _number(error: OSError) -> int:
 
 
 def _is_below(error: Any, path: str | os.PathLike[str]) -> bool:
-    """Whether it is of what is written; a source may be what cannot be read."""
+    """Return True if the error concerns a written path; a source may be unreadable instead."""
     if isinstance(error, shutil.Error):
         return True
     names = [
@@ -95,13 +95,13 @@ def _is_below(error: Any, path: str | os.PathLike[str]) -> bool:
 
 
 def _within(one: str, other: str) -> bool:
-    """Whether one path is the other, is in it, or is above it: a folder that could not be made is
-    above what is written."""
+    """Return True if one path is the other, is in it, or is above it: a folder that could not be
+    made is above the files to write."""
     return os.path.commonpath([one, other]) in (one, other)
 
 
 def _lack(number: int, path: str | os.PathLike[str], needed: int | None) -> str:
-    """What a full file system has too little of."""
+    """Return the sentence about what a full file system lacks."""
     if number not in FULL:
         return ""
     needs = "" if needed is None else f"it needs {size_text(needed)}, and "
@@ -114,7 +114,7 @@ def _lack(number: int, path: str | os.PathLike[str], needed: int | None) -> str:
 
 
 def room(system: Any) -> str:
-    """What a file system (of os.statvfs) has left, for people.
+    """Return the free space of a file system (of os.statvfs), for people.
 
     Pure.
 

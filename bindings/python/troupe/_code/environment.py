@@ -1,5 +1,5 @@
-"""Which environment travels with a launch or an actor: variables, directory, import path (decision
-14)."""
+"""The environment that travels with a launch or an actor: variables, directory, import path
+(decision 14)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _REMEMBERED_MAX = 1000
 _OF_REQUIREMENTS = "troupe._code.requirements"
 """The module that a process has imported which is kept for requirements alone: one of the runtime's
 own, for it is to serve every program."""
-_ARGUMENTS_BYTES_MAX = 48 << 10  # they travel in a variable, of which the kernel takes 128 KiB
+# Limit because they travel in a variable, of which the kernel takes 128 KiB
+_ARGUMENTS_BYTES_MAX = 48 << 10
 
 
 def import_path() -> list[str]:
@@ -87,14 +88,13 @@ def _of_the_interpreter() -> tuple[str, ...]:
         *site.getsitepackages(),
         *([site.getusersitepackages()] if site.ENABLE_USER_SITE else []),
     ]
-    base = os.path.dirname(os.__file__)  # of a virtual environment: its base interpreter's
+    base = os.path.dirname(os.__file__)  # in a virtual environment, the base interpreter's
     return tuple({os.path.realpath(path) for path in (*library, archive, *packages, base)})
 
 
 def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
-    """Whether these, and whatever they import, are the interpreter's own whatever is on `path`:
-    nothing there has a name of its own packages. Then a process that has imported them serves every
-    program."""
+    """Return True if these modules, and all that they import, come from the interpreter whatever is
+    on `path`: no name there hides one of its packages. A process that has imported them then serves every program."""
     own = frozenset(sys.stdlib_module_names).union(
         *(_names_in(folder) for folder in _of_the_interpreter())
     )
@@ -131,7 +131,7 @@ _asked: PerSession[dict[str, int]] = PerSession("environments asked for")
 
 
 def _count(session: Any, environment: str) -> None:
-    """One more asks for it; those asked for last are remembered."""
+    """Count a request for the environment; only the latest ones are remembered."""
     counts = _asked.of(session, dict)
     counts[environment] = counts.pop(environment, 0) + 1
     if len(counts) > _REMEMBERED_MAX:
@@ -148,7 +148,7 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
 
 
 def told(key: str, value: Any) -> Any:
-    """What is told of one key: of requirements not the credentials in their addresses."""
+    """Return `value` as shown to people: requirements without the credentials in their addresses."""
     if key != "pip":
         return value
     from troupe._code import requirements
@@ -222,7 +222,7 @@ def build(
     installed = bool(preimport)
     if (
         "pip" in env and not preimport
-    ):  # one process of each node has loaded what all need from there, whatever the program is
+    ):  # a process on each node has loaded what all need from there, whatever the program is
         preimport, setup = [_OF_REQUIREMENTS], _runtime_env.setup_text({"pip": env["pip"]})
     elif preimport:
         setup = _runtime_env.setup_text(env)
@@ -249,7 +249,7 @@ def build(
 
 
 def started_from(text: str) -> str:
-    """What a worker says of where processes came from, in words for people."""
+    """Return a worker's description of where processes came from, in words for people."""
     return text.replace(f"{_OF_REQUIREMENTS} of its runtime_env", "its pip requirements")
 
 

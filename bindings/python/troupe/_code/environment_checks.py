@@ -1,4 +1,4 @@
-"""What a runtime_env may say, checked where it is given."""
+"""Checks of a runtime_env, made where it is given."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a process says about its own failure: the Failure fields of a message and the pickled
-exception."""
+"""A process's report of its own failure: the Failure fields of a message and the pickled exception."""
 
 from __future__ import annotations
 
@@ -64,11 +63,10 @@ def _drop_frames(told: traceback.TracebackException) -> None:
 
 
 def where() -> str:
-    """Where the main thread is, as tracebacks say it, the innermost call last, without the frames
-    of the runtime that called the program's code; of code that has ended, or waits to be called,
-    that."""
+    """Return the main thread's stack as text, the innermost call last, without frames of the
+    runtime that called the program; if its code has ended or not begun, a sentence that says so."""
     frame = sys._current_frames().get(threading.main_thread().ident)  # type: ignore[arg-type]
-    stack = traceback.extract_stack(frame, limit=FRAMES_TOLD_MAX)  # of a frame: the innermost ones
+    stack = traceback.extract_stack(frame, limit=FRAMES_TOLD_MAX)  # the innermost frames
     users = next(
         (
             number
@@ -88,7 +86,7 @@ def where() -> str:
 
 
 def _starts_it(filename: str) -> bool:
-    """Whether this is Python's own by which `python -m troupe...` was started."""
+    """Return True if this file is the part of Python by which `python -m troupe...` was started."""
     return filename.startswith("<frozen runpy")
 
 
@@ -166,7 +164,7 @@ _CHAIN_MAX = 32
 
 
 def is_symptom(error: BaseException) -> bool:
-    """Whether a collective lost its connection, or its patience: the cause is then likely in
+    """Return True if a collective lost its connection, or its patience: the cause is then likely in
     another rank.
 
     What was raised from such an error is a symptom too.
@@ -218,8 +216,8 @@ def pickled(error: BaseException) -> bytes:
 
 
 def without_what_cannot_be(error: BaseException) -> Any:
-    """What to pickle for an exception that could not be pickled as it is; None for one of the
-    runtime's classes that are made on demand."""
+    """Return a pickleable stand-in for an exception that could not be pickled as it is; None for
+    one of the runtime's classes that are made on demand."""
     from troupe._code.capture import goes
 
     return without(error, goes)

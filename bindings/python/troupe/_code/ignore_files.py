@@ -1,4 +1,4 @@
-"""Which paths of a directory its `.gitignore` files leave out.
+"""Paths of a directory that its `.gitignore` files leave out.
 
 Patterns mean what they mean to git (https://git-scm.com/docs/gitignore), by pathspec: of a file the
 lines of the nearest `.gitignore` count first, and those of folders above the directory up to the
@@ -28,8 +28,8 @@ with a slash at its end."""
 
 
 class Rules:
-    """What holds in one folder: the lines of its ignore file and of those above, of which a later
-    one counts more."""
+    """The rules that hold in one folder: the lines of its ignore file and of those above; later
+    ones win."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = tuple(lines)
@@ -58,7 +58,7 @@ class Rules:
         )
 
     def ignore(self, path: str, name: str, is_folder: bool) -> bool:
-        """Whether the path, from the outermost folder that counts, is left out.
+        """Return True if the path, from the outermost folder that counts, is left out.
 
         What is above it is not.
         """
@@ -100,8 +100,8 @@ def leads_below(pattern: str, folder: str) -> bool:
 
 
 class Ignored:
-    """Whether a path from the directory stays where it is: what `listing.files_of` asks for each
-    path, folders before what is in them.
+    """A predicate of paths that are left out: `listing.files_of` asks it for each path, folders
+    before their contents.
 
     `kept`: whether a path from the directory, or the name at its end, travels nevertheless, with
     all that is below it. `file`: the name of the ignore files; those above the directory count

@@ -1,4 +1,4 @@
-"""Which files of a directory travel, and how large they are: each is looked at, none is read.
+"""The files of a directory that travel, and their sizes: each is looked at, none is read.
 
 View: the caller's process. What is over the limits is refused here, before anything was read or
 sent, with what takes most of the room.
@@ -27,7 +27,7 @@ _NAMED_FILES_MAX, _NAMED_FOLDERS_MAX = 5, 3
 
 
 class Look(NamedTuple):
-    """What the kernel says of a file: a write changes its ctime, which no program can set."""
+    """The kernel's record of a file: a write changes its ctime, which no program can set."""
 
     inode: int
     size: int
@@ -72,7 +72,8 @@ def files_of(
 
 
 def matcher(patterns: Sequence[str]) -> Callable[[str, str], bool]:
-    """Whether a path from the directory, or the name at its end, is matched by one of the patterns.
+    """Return a predicate: True if a path from the directory, or the name at its end, matches one of
+    the patterns.
 
     Names and ends of names, which most patterns are, are not looked for by regular expressions:
     that would be a third of the time for all.
@@ -134,7 +135,7 @@ def _walk(
                                 about.st_mode & 0o777,
                             ),
                         )
-        except (FileNotFoundError, NotADirectoryError):  # gone since it was seen
+        except (FileNotFoundError, NotADirectoryError):  # removed since it was seen
             if not above:
                 raise
         except PermissionError as error:

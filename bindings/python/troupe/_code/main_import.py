@@ -46,6 +46,6 @@ def watch() -> None:
         sys.stderr.flush()
         os._exit(
             EXIT_CODE
-        )  # of the import: what the child does after it has a handler of multiprocessing's own
+        )  # raised by the import: afterwards the child has a handler of multiprocessing's own
 
     sys.excepthook = failed

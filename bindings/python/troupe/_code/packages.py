@@ -1,5 +1,5 @@
-"""What a host has of directories, packages and installed requirements: made once, named by what is
-in it.
+"""A host's cache of directories, packages and installed requirements: each made once, named by its
+contents.
 
 View: one process. It lies in `cache()`, is compared with what it was when it was made before it is
 used (`_code.packed`), and goes when nothing has used it for a week. Archives and single files
@@ -43,7 +43,7 @@ _in_use: list[int] = []  # descriptors that are locked as long as this process l
 
 
 class NotHereYet(exceptions.RuntimeEnvSetupError):
-    """What a process with a session could fetch from a worker, or make."""
+    """Raised where a process with a session could fetch the package from a worker, or make it."""
 
 
 def need(session: Any, what: str) -> None:
@@ -75,7 +75,7 @@ def of_file(path: str, what: str) -> bytes:
 
 
 def zip_of_file(path: str, name: str) -> bytes:
-    """One file as a zip, under that name."""
+    """Return a file as a zip that contains it under that name."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
         add(package, Path(path).read_bytes(), name, 0o644)
@@ -85,7 +85,7 @@ def zip_of_file(path: str, name: str) -> bytes:
 def add(
     package: zipfile.ZipFile, data: bytes, name: str, mode: int, *, compressed: bool = True
 ) -> None:
-    """One more file of a zip, the same bytes at any time."""
+    """Add a file to a zip, with equal bytes at any time."""
     entry = zipfile.ZipInfo(name, _EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     entry.external_attr = mode << 16
@@ -137,7 +137,7 @@ def _made_once(folder: Path, make: Callable[[Path], Mapping[str, str] | None]) -
             except BaseException:
                 shutil.rmtree(
                     folder, ignore_errors=True
-                )  # of a full disk it would take what room there is
+                )  # on a full disk it would take the remaining room
                 raise
             finally:
                 del _making[folder]
@@ -186,8 +186,8 @@ def find(name: str) -> Path | None:
 
 
 def locks_of(folder: Path) -> tuple[int, ...]:
-    """Of a folder that this process makes: the descriptor that keeps others from it, for a program
-    that writes to it and may outlive this one."""
+    """Return the descriptor that locks a folder while this process makes it, for a program that
+    writes to the folder and may outlive this process."""
     return (_making[folder],)
 
 
@@ -310,7 +310,7 @@ def _removed(folder: Path) -> bool:
 
 
 def latest(prefix: str, most: int) -> list[Path]:
-    """Of the folders whose names begin so, those made last.
+    """Return up to `most` folders whose names begin with `prefix`, the most recently made ones.
 
     They may be changed, and go, at any time.
     """

@@ -1,5 +1,4 @@
-"""What a folder of the cache was when it was made, kept beside it, and how long nobody has asked
-for it.
+"""The record of a folder of the cache as it was made, kept beside it, and the time of its last use.
 
 `NAME.made` has size, times, inode and SHA-256 of every file. A file whose size, times and inode are
 the same was not written to: its content is not read (16 us a file, so 0.2 s for the 14,000 of
@@ -45,12 +44,12 @@ def note_made(folder: Path) -> None:
 
 
 def is_made(folder: Path) -> bool:
-    """Whether it was made to its end."""
+    """Return True if the folder was made completely."""
     return beside(folder, "made").exists()
 
 
 def size_bytes(folder: Path) -> int:
-    """Of all files together when it was made; 0: it was not."""
+    """Return the size of all files when the folder was made; 0 if it was not."""
     try:
         return int((read(beside(folder, "size")) or {})["bytes"])
     except (KeyError, TypeError, ValueError):
@@ -58,7 +57,7 @@ def size_bytes(folder: Path) -> int:
 
 
 def difference(folder: Path) -> str:
-    """What of the folder is not as it was made, for people; "" where all is.
+    """Return how the folder differs from its record, for people; "" if it does not.
 
     Files that were added do not count.
     """
@@ -85,14 +84,14 @@ def difference(folder: Path) -> str:
 
 
 class Part(NamedTuple):
-    """One file of a folder as it was made: its path from there, and its traits."""
+    """A file of a folder as it was made: its relative path, and its traits."""
 
     name: str
     traits: list[int]
 
 
 def parts(folder: Path) -> dict[str, Part]:
-    """What the folder was made of, by digest."""
+    """Return the files that the folder was made of, by digest."""
     return {
         digest: Part(name, traits)
         for name, (*traits, digest) in (read(beside(folder, "made")) or {}).items()
@@ -142,7 +141,7 @@ def unused_s(folder: Path) -> float:
 
 
 def boot() -> str:
-    """Which start of the machine this is."""
+    """Return the id of the machine's current boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -161,8 +160,8 @@ def _files(folder: Path) -> list[tuple[str, str]]:
 
 
 def _traits(path: str) -> list[int]:
-    """What changes with every write to a file; the kernel keeps the time of the last change
-    itself."""
+    """Return the values that change with every write to a file; the kernel itself keeps the time of
+    the last change."""
     info = os.lstat(path)
     return [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]
 
@@ -178,7 +177,7 @@ def _digest(path: str) -> str:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """What `write` has kept there; None where nothing is, or it is damaged."""
+    """Return the mapping that `write` stored there; None if there is none, or it is damaged."""
     try:
         return mapping_in(path.read_bytes())
     except OSError:

@@ -26,13 +26,13 @@ SCRIPT, MODULE, PATH, COMMAND = "script", "module", "path", "command"
 
 @dataclass(frozen=True)
 class Program:
-    """What the ranks of a launch run. Plain values: it travels as the launch's payload."""
+    """The program that the ranks of a launch run. Plain values: it travels as the launch's payload."""
 
     # SCRIPT; MODULE, as `python -m`; PATH, a folder or archive with a __main__.py too; COMMAND
     kind: str
     target: str  # as it was given
     arguments: tuple[str, ...] = ()
-    file: str = ""  # of SCRIPT and PATH: the caller's absolute path
+    file: str = ""  # the caller's absolute path, for SCRIPT and PATH
     inside: str = ""  # and from the caller's directory, where it lies below that; "": it does not
     host: str = ""  # boot id of the caller's
     folder: Mapping[str, Any] = field(
@@ -47,18 +47,16 @@ class Program:
     option_files: tuple[
         tuple[str, str], ...
     ] = ()  # (option, text): as _code.option_files gives them, behind the arguments
-    log_folder: str = (
-        ""  # where the ranks' output is to be in files, as torchrun's --log-dir; "": nowhere
-    )
+    log_folder: str = ""  # folder for the ranks' output, as torchrun's --log-dir; "": no files
     # on the caller's host, where the folder of the ranks' error files is without a log_folder; "":
     # nowhere
     error_base: str = ""
     run_id: str = ""  # TORCHELASTIC_RUN_ID; "": the launch's id
     macros: bool = False  # ${local_rank} in arguments is the local rank, as under torchrun
-    python: str = ""  # which interpreter runs it, in place of the rank's own; then `fresh`
-    # Of a COMMAND that is more than its line: called with the rank's session before it is prepared,
-    # to make its directory and the like; what it returns is called once the roster's variables are
-    # set, and returns the rest of the line.
+    python: str = ""  # the interpreter that runs it in place of the rank's own; implies `fresh`
+    # Setup of a COMMAND that is more than its line: called with the rank's session before it is
+    # prepared, to make its directory and the like; it returns a function that, called once the
+    # roster's variables are set, returns the rest of the line.
     setup: Callable[[Any], Callable[[], Sequence[str]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -66,7 +64,7 @@ class Program:
 
     @property
     def executes(self) -> bool:
-        """Whether the rank's process becomes it, by exec."""
+        """True if the rank's process becomes the program, by exec."""
         return self.kind == COMMAND or self.fresh
 
     @property

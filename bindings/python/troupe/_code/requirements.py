@@ -151,8 +151,8 @@ def travelling(asked: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest(pip: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """What tells these requirements from others: the lines, the files that they name, and which
-    indexes `variables` say, without credentials."""
+    """Return a digest of the requirements: the lines, the files that they name, and the indexes of
+    `variables`, without credentials."""
     indexes = {
         name: _CREDENTIALS.sub("", value)
         for name, value in variables.items()
@@ -166,7 +166,7 @@ def digest(pip: Mapping[str, Any], variables: Mapping[str, str]) -> str:
 
 
 def _state_of(path: str) -> list[int]:
-    """Of an archive, or of all the files of a project's folder."""
+    """Return the state of an archive, or of all files of a project's folder."""
     from troupe._code import listing
 
     if os.path.isdir(path):

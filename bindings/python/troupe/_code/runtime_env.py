@@ -30,8 +30,9 @@ from troupe._typed.per_session import PerSession
 
 VARIABLE = "TROUPE_RUNTIME_ENV"
 RAY_COMPAT = "ray_compat"
-WHEN_IMPORTED = "when imported"  # its value where `import ray` is what makes a program one for Ray
-INSTALLED = "installed"  # where it is to be Ray itself, whatever it is where this comes from
+WHEN_IMPORTED = "when imported"  # value that makes a program one for Ray if it runs `import ray`
+# Value that makes `import ray` mean the installed Ray, whatever it means in the parent
+INSTALLED = "installed"
 """A key of the form that travels, not of the users': `import ray` means Troupe."""
 STAND_INS = "stand_ins"
 """Another one: other packages that mean Troupe here, and in every Python below, by their names
@@ -44,13 +45,14 @@ SETUP = ("pip", "py_modules", "setup_timeout_s", "working_dir")
 of one such text."""
 _SPREAD_ASKED_S = 5.0
 _SCRIPT_BYTES_MAX = 16 << 10  # packed; it travels in a variable, as the hook does
-_HOOK_BYTES_MAX = 64 << 10  # it travels in a variable, of which the kernel takes 128 KiB
+# Limit because it travels in a variable, of which the kernel takes 128 KiB
+_HOOK_BYTES_MAX = 64 << 10
 _HOOK_PICKLED = "pickle:"
 
 
 def inherited(session: Any, *, as_now: bool = False) -> dict[str, Any]:
-    """What work of this process starts from: that of init(), or that which this process was started
-    with. `as_now`: see `resolve`."""
+    """Return the runtime environment that work of this process starts from: that of init(), or that
+    of this process itself. `as_now`: see `resolve`."""
     if VARIABLE in os.environ and session.in_process:
         return {
             key: value for key, value in _parsed(os.environ[VARIABLE]).items() if key != PROGRAM
@@ -177,12 +179,12 @@ def directory(path: str, session: Any) -> dict[str, Any]:
 
 
 def folder_here(directory: Mapping[str, Any], session: Any) -> str:
-    """Where this host has a folder that travelled. Raises RuntimeEnvSetupError."""
+    """Return this host's path of a folder that travelled. Raises RuntimeEnvSetupError."""
     return _folder(directory, session, "working_dir")
 
 
 class Spread:
-    """What is known of nodes on other hosts, and when the head was last asked for them."""
+    """The known nodes on other hosts, and the time when the head was last asked for them."""
 
     def __init__(self, asked_s: float = float("-inf")) -> None:
         self.is_known = False
@@ -195,7 +197,7 @@ _packages: PerSession[dict[Any, dict[str, Any]]] = PerSession("packages")
 
 
 def _spread(session: Any) -> bool:
-    """Whether the cluster has nodes on other hosts; that it has is remembered."""
+    """Return True if the cluster has nodes on other hosts; a positive answer is remembered."""
     spread = SPREAD.of(session, Spread)
     if not spread.is_known:
         here = _identity.boot_id()
@@ -208,8 +210,8 @@ def _spread(session: Any) -> bool:
 
 
 def _may_be_spread(session: Any) -> bool:
-    """The same, but asked for each actor and task process: who is in the cluster is looked up every
-    _SPREAD_ASKED_S seconds at most."""
+    """Return True if the cluster is known to have nodes on other hosts, asking the head at most
+    every _SPREAD_ASKED_S seconds. Called for each actor and task process."""
     spread, now = SPREAD.of(session, Spread), time.monotonic()
     if not spread.is_known and now - spread.asked_s >= _SPREAD_ASKED_S:
         spread.asked_s = now
@@ -219,7 +221,7 @@ def _may_be_spread(session: Any) -> bool:
 
 @functools.lru_cache(1)
 def _parsed(text: str) -> dict[str, Any]:
-    """Of one process: nobody changes what it gives."""
+    """Parse the variable; the result is cached, so callers must not change it."""
     return dict(json.loads(text))
 
 
@@ -268,10 +270,10 @@ def enter(session: Any) -> None:
 
 
 def setup_text(env: Mapping[str, Any]) -> str:
-    """What a process that imports modules ahead has to enter first, of the form that travels: one
-    text for the same; "": nothing."""
+    """Return the parts of a travelling environment that a process which imports modules ahead must
+    enter first, as one text; "" if there are none."""
     found = {key: env[key] for key in SETUP if key in env}
-    if "pip" in found:  # it stands in a command line, where its lines may not
+    if "pip" in found:  # the text stands in a command line, where the requirements' lines may not
         found["pip"] = {"digest": found["pip"]["digest"]}
     return json.dumps(found, sort_keys=True) if set(found) - {"setup_timeout_s"} else ""
 
@@ -332,14 +334,15 @@ def _source(file: str, session: Any) -> dict[str, Any] | None:
 
 
 def package_of(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, Any]:
-    """Where others can have these bytes, a zip, made once per session. For `package_here`."""
+    """Return the location from which other hosts fetch these bytes, a zip, made once per session.
+    For `package_here`."""
     return _once(key, session, lambda: _put(make(), session))
 
 
 def _once(
     key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False
 ) -> dict[str, Any]:
-    """Where a package can be had: made once per session, or `anew`, for this and later uses."""
+    """Return the location of a package: made once per session, or `anew`, for this and later uses."""
     known = _packages.of(session, dict)
     if anew or key not in known:
         known[key] = make()
@@ -348,7 +351,7 @@ def _once(
 
 
 def _put(package: bytes, session: Any) -> dict[str, Any]:
-    """Where others can have these bytes: a worker of this host keeps them."""
+    """Store bytes with a worker of this host and return their location for other hosts."""
     from troupe._cluster import blobs
 
     blob = blobs.put(session, package)
@@ -411,11 +414,11 @@ def package_here(package: Mapping[str, Any], session: Any, what: str) -> str:
 
 
 def _enter_module(directory: Mapping[str, Any], session: Any) -> str:
-    """What is put on the import path for a package's directory: the folder that has it."""
+    """Return the folder of a package's directory, to be put on the import path."""
     if "package" in directory and directory["host"] != _identity.boot_id():
         return _folder(
             directory, session, "py_modules"
-        )  # of a file: on no host the folder that it lies in
+        )  # for a file, the folder that it lies in does not exist on any host
     found: str = os.path.dirname(directory["path"])
     return found
 

@@ -42,7 +42,7 @@ def found_in(path: Iterable[str]) -> list[str]:
 
 
 def text_of(path: Iterable[str]) -> str:
-    """One sentence about these, with what to do; "": there are none."""
+    """Return a sentence about these files, with the remedy; "" if there are none."""
     return _sentence(found_in(path))
 
 

@@ -19,8 +19,8 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
 def named_in_sources(names: Iterable[str], script: str = "") -> list[str]:
-    """Of these, what the program's script, or a module of its own that it has imported, names in
-    its source. `script`: the file of another."""
+    """Return those of `names` that the source of the program's script, or of a module of its own
+    that it has imported, contains. `script`: the file of another script."""
     wanted = set(names)
     found: set[str] = set()
     if wanted:
@@ -31,7 +31,8 @@ def named_in_sources(names: Iterable[str], script: str = "") -> list[str]:
 
 def _sources() -> Iterable[str]:
     main = sys.modules.get("__main__")
-    cells = vars(main).get("In") if main is not None else None  # what a notebook's kernel has run
+    # The cells that a notebook's kernel has run
+    cells = vars(main).get("In") if main is not None else None
     if isinstance(cells, list):
         yield "\n".join(each for each in cells if isinstance(each, str))
     for module in modules_of_the_program()[:_MODULES_MAX]:
@@ -65,7 +66,7 @@ def _is_own(file: Any) -> bool:
 
 
 def is_of_a_library(file: str) -> bool:
-    """Whether this is a file of Python's own library, of an installed one, or of Troupe, in this
+    """Return True if the file belongs to Python's own library, an installed one, or Troupe, in this
     process or in another."""
     return (
         file.startswith((_HERE, _STANDARD, "<frozen "))

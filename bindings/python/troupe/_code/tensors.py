@@ -17,7 +17,7 @@ LARGE_BYTES = 100 << 10
 
 
 class TensorMemory:
-    """What tensors lie in: shared by all of a value that shared it, here and there."""
+    """The memory of tensors: shared by all tensors of a value that shared it, here and there."""
 
     __slots__ = ("buffer",)
 
@@ -60,7 +60,7 @@ def reduce(tensor: Any, shared: dict[int, TensorMemory]) -> Any:
 
 
 def is_storage(value: Any) -> bool:
-    """Whether it is what torch keeps a tensor's elements in; does not import torch."""
+    """Return True if `value` is a torch storage; does not import torch."""
     kind = type(value)
     return kind.__module__ == "torch.storage" and kind.__name__ in (
         "TypedStorage",
@@ -83,7 +83,8 @@ def reduce_storage(storage: Any) -> Any:
 
 
 def device_storage(data: bytes, device: str) -> Any:
-    """It, in the process it has come to. Raises RuntimeError where that has no such device."""
+    """Rebuild a storage on `device`, in the receiving process. Raises RuntimeError where that has
+    no such device."""
     import torch
 
     kind, _, number = device.partition(":")
@@ -103,7 +104,7 @@ def device_storage(data: bytes, device: str) -> Any:
 
 @_pickled.maker("tensor_memory")
 def _tensor_memory(buffer: Any) -> Any:
-    """What tensors of a value lie in."""
+    """Rebuild the memory that tensors of a value share."""
     return TensorMemory(buffer)
 
 
@@ -117,5 +118,5 @@ def _tensor(memory: Any, dtype: Any, shape: tuple[Any, ...]) -> Any:
 
 @_pickled.maker("device_storage")
 def _device_storage(data: bytes, device: str) -> Any:
-    """What a tensor on a GPU keeps its elements in."""
+    """Rebuild the storage of a tensor on a GPU."""
     return device_storage(data, device)

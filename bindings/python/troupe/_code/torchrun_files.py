@@ -1,4 +1,4 @@
-"""Where torchrun has the files of a rank, below `--log-dir`:
+"""torchrun's files of a rank, below `--log-dir`:
 RUN/attempt_N/LOCAL_RANK/{stdout.log,stderr.log,error.json}."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What of the caller's environment came along with a launch, told to people: names of variables,
-never values; directories, modules, requirements; and by which front door it came.
+"""The parts of the caller's environment that travelled with a launch, for people: names of
+variables, never values; directories, modules, requirements; and the front door it came by.
 
 The head keeps it as texts with the launch (`RuntimeEnvironment.travelled`): names of variables as
 they are, all else as `KIND=TEXT`, of which a variable's name has no `=`.
@@ -24,8 +24,8 @@ _PIECE_CHARS = 350
 
 
 def texts(env: Mapping[str, Any], directory: str, import_path: Iterable[str]) -> list[str]:
-    """Of an environment in the form that travels; `directory`: the caller's, where ranks on its
-    host run; `import_path`: of the caller's host."""
+    """Return the texts of an environment in the form that travels; `directory`: the caller's, where
+    ranks on its host run; `import_path`: of the caller's host."""
     found = []
     if DIRECTORY in env:
         found.append(f"{DIRECTORY}={_place(env[DIRECTORY])}")
@@ -65,7 +65,7 @@ def of_door(door: str) -> str:
 
 
 def door(info: Mapping[str, Any]) -> str:
-    """Of a LaunchInfo: by which it came, as `azure`; "": its caller did not say."""
+    """Return the front door of a launch, such as `azure`; "" if its caller did not say."""
     return next(
         (each.removeprefix(_DOOR) for each in info["travelled"] if each.startswith(_DOOR)), ""
     )
@@ -113,7 +113,7 @@ def variables(travelled: Iterable[str]) -> list[str]:
 
 
 def environment(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a LaunchInfo: what came along, by the rule of docs/runtime_env.md."""
+    """Return the environment that travelled with a launch, by the rule of docs/runtime_env.md."""
     pairs = [each.partition("=") for each in info["travelled"] if "=" in each]
     by = {kind: [text for name, _, text in pairs if name == kind] for kind in KINDS}
     return {

@@ -36,7 +36,7 @@ PACKS_MAX = 8  # over which all is packed anew
 _CLOCK_NS, _COARSE_CLOCK_NS = (
     100_000_000,
     2_000_000_000,
-)  # of file systems with fractions of a second, and without
+)  # resolutions of file systems with fractions of a second, and without
 _SIMILAR_MAX = 4
 _SAMPLE_BYTES = 16 << 10
 
@@ -55,7 +55,8 @@ def sent(
     ignored: ignore_files.Ignored | None = None,
     remedy: str | None = None,
 ) -> dict[str, Any]:
-    """Where another host can have the directory as it is now: its files, below `inside`.
+    """Return the location from which another host fetches the directory as it is now: its files,
+    below `inside`.
 
     A worker of this host keeps what is sent, which is what it does not have yet. `ignored`,
     `remedy`: as of `listing.files_of`. Blocks for as long as reading and sending what has changed
@@ -115,14 +116,14 @@ def changed(looks: Mapping[str, Look], known: Known) -> list[str]:
 
 
 def settled(look: Look, read_ns: int) -> bool:
-    """Whether a write after the file was read, at `read_ns`, cannot have left all as it was: the
-    clock that stamps it had gone on."""
+    """Return True if any write after `read_ns` would have changed the file's times: the clock that
+    stamps it had gone on."""
     coarse = look.ctime_ns % 1_000_000_000 == 0
     return look.ctime_ns + (_COARSE_CLOCK_NS if coarse else _CLOCK_NS) < read_ns
 
 
 def only_kept(known: Known, there: set[str]) -> Known:
-    """What of the known is in packs that are still kept, with these packs alone."""
+    """Return the known files in packs that are still kept, with only these packs."""
     kept = [number for number, (digest, _) in enumerate(known["packs"]) if digest in there]
     if len(kept) == len(known["packs"]):
         return known
@@ -139,7 +140,8 @@ def only_kept(known: Known, there: set[str]) -> Known:
 
 
 class _Way(NamedTuple):
-    """Where files go: below which folder, as what, to which worker; and what helps if not."""
+    """The route of files: the folder they go below, their form, the worker; and the remedy if it
+    fails."""
 
     inside: str
     what: str
@@ -238,7 +240,7 @@ def contents(path: str, most: int, what: str, remedy: str) -> tuple[Look, bytes]
 
 
 class _Pack:
-    """What is sent now: a zip of contents by their digests."""
+    """A pack to send now: a zip of contents by their digests."""
 
     def __init__(self, known: Known) -> None:
         self._where = {entry[5]: entry[6] for entry in known["files"].values()}
@@ -284,7 +286,7 @@ def _read(file: Path) -> Known:
 
 
 def _compresses(data: bytes) -> bool:
-    """Whether it is worth the time: of what does not, a sample says so."""
+    """Return True if compressing `data` is worth the time, judged by a sample."""
     sample = data[:_SAMPLE_BYTES]
     return len(zlib.compress(sample, 1)) < 0.9 * len(sample)
 

@@ -135,7 +135,7 @@ _came: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueD
 
 
 def loads(data: bytes, *, alone: bool = False) -> Any:
-    """What a pickle of functions and classes holds; raises what unpickling raises.
+    """Load a pickle of functions and classes; raises what unpickling raises.
 
     `alone`: it is what this process is for, so that its functions' globals are `__main__`'s; else
     they have their own, of which `__main__` shows the latest.
@@ -155,8 +155,8 @@ def loads(data: bytes, *, alone: bool = False) -> Any:
 
 
 def made_function(code: types.CodeType, space: dict[str, Any], *rest: Any) -> types.FunctionType:
-    """What a function that was pickled by value becomes, with its globals still to come: of the
-    script, one that `__main__` knows."""
+    """Rebuild a function that was pickled by value, with its globals still to come: for functions
+    of the script, globals that `__main__` knows."""
     import cloudpickle
 
     main = sys.modules.get("__main__")

@@ -82,7 +82,7 @@ def enter(pip: Mapping[str, Any], timeout_s: float, session: Any) -> list[str]:
 
 
 def _name(digest: str) -> str:
-    """One name for the same requirements beside the same packages."""
+    """Return a name shared by equal requirements beside equal packages."""
     installed = sorted(
         name
         for folder in own_packages()
@@ -201,7 +201,8 @@ def _make(pip: Mapping[str, Any], folder: Path, timeout_s: float) -> None:
 
 
 def _write_private(file: Path, lines: Sequence[str]) -> None:
-    """What may hold credentials stands in no command line."""
+    """Write lines to a file that only this user can read: credentials must not appear in a command
+    line."""
     file.unlink(missing_ok=True)
     with open(
         os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
@@ -257,7 +258,7 @@ def found_uv(environment: Mapping[str, str], *, pip_is_configured: bool) -> str 
 
 
 def _pip_is_configured() -> bool:
-    """Whether a file tells pip of an index: one that tells it of anything else is none."""
+    """Return True if a configuration file gives pip an index."""
     for name in (*_PIP_FILES, os.path.join(sys.prefix, "pip.conf")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = Path(name).expanduser().read_text(encoding="utf-8")
@@ -296,7 +297,7 @@ def _run(command: Sequence[str], words: str, folder: Path, timeout_s: float) -> 
             started.wait()
     if started.returncode != 0:
         lines = requirements.shown(said).rstrip().splitlines()[-_OUTPUT_LINES:]
-        shutil.rmtree(folder, ignore_errors=True)  # what is free is looked at without it
+        shutil.rmtree(folder, ignore_errors=True)  # free space is looked at without it
         free = disk.free_in(said, packages.cache(), tempfile.gettempdir())
         raise exceptions.RuntimeEnvSetupError(
             f"{words} ended with {started.returncode} on {os.uname().nodename}\n"

@@ -126,7 +126,7 @@ class Access:
         if scope["path"] == WELCOME and method in _READS:
             return HTMLResponse(_WELCOME_PAGE)
         if scope["path"] == _FAVICON:
-            return Response(status_code=204)  # which browsers ask for on pages that name no icon
+            return Response(status_code=204)  # browsers ask for it on pages that name no icon
         session = self._session_of(headers)
         if session is None:
             return _refuse(403, _NO_SESSION)

@@ -96,7 +96,7 @@ def _live_route(pages: Pages, streams: Streams, page: Page) -> Route:
             try:
                 return pages.blocks(page, asked)
             except NotThereError:
-                return {}  # it was there when the page was loaded, which still shows it
+                return {}  # the session existed when the page was loaded, which still shows it
 
         return streams.respond(request, render)
 

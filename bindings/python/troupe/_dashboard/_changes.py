@@ -40,7 +40,7 @@ class StreamToken:
     def __init__(self, text: str, connect: Callable[[], _session.Session] | None = None) -> None:
         self._text = text
         self._connect = connect
-        self._made = ""  # its id
+        self._made = ""  # id of the launch
 
     def get(self) -> str:
         """Return the token's text. Raises TroupeError, OSError where there is none."""
@@ -63,7 +63,7 @@ class StreamToken:
         """Revoke the token if it was made here."""
         if not self._made or self._connect is None:
             return
-        with contextlib.suppress(exceptions.TroupeError, OSError):  # it ends by itself
+        with contextlib.suppress(exceptions.TroupeError, OSError):  # ends by itself
             session = self._connect()
             try:
                 session.request("RevokeToken", {"id": self._made})
@@ -143,7 +143,7 @@ class ChangeFeed:
                 self._token.refused()
             if response.status != 200:
                 return
-            self._changed(_LISTS)  # what came before it was open
+            self._changed(_LISTS)  # for changes before the stream was open
             found: dict[str, str] = {}
             while line := response.readline(_LINE_BYTES_MAX):
                 name, _, value = line.decode().rstrip("\n").partition(": ")

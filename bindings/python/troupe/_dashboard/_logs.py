@@ -115,7 +115,7 @@ def last(session: Any, source: _logs.Source, *, finished_only: bool = False) -> 
     offset = _offset_of_tail(link, source)
     rows = output_rows.Rows()
     lines: deque[str] = deque(maxlen=LINES_MAX)
-    is_first, left = True, 2 * TAIL_BYTES  # it may grow meanwhile
+    is_first, left = True, 2 * TAIL_BYTES  # the file may grow meanwhile
     following = offset
     while left > 0:
         start, chunk, data = _read(link, source, offset, TAIL_BYTES)

@@ -29,7 +29,7 @@ def main() -> None:
 
     preimports.preimport(
         preimports.STANDARD
-    )  # what the runtime needs of them is not looked for in the program's folders
+    )  # runtime modules, not looked for in the program's folders
     base_path = list(sys.path)
     channel = ProcessChannel(asked.fd)
     if asked.request_fd is None:

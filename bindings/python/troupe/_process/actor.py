@@ -52,7 +52,7 @@ def run(channel: ProcessChannel, begin: dict[str, Any], attachment: bytes) -> No
     finish.let_go_of_all(living)
     if left is not None and left.code:
         _crash(left)
-    del left  # its frames hold the instance
+    del left  # frames hold the instance
     _end(channel, living, loop)
 
 
@@ -78,8 +78,8 @@ def _repr_of(instance: Any) -> str:
 def _brought(
     channel: ProcessChannel, begin: dict[str, Any], loaded: Callable[[], tuple[Any, ...]]
 ) -> tuple[Any, ...] | None:
-    """What `loaded()` gives once the maker, on another host, has brought the refs inside the
-    constructor's arguments; None: it did not come within BRINGING_S."""
+    """Return `loaded()` once the maker, on another host, has brought the refs inside the
+    constructor's arguments; None if it did not come within BRINGING_S."""
     from troupe._actors import constructor
     from troupe._base import calls as _calls
 
@@ -91,12 +91,13 @@ def _brought(
     channel.send("ActorReady", {"failed": False, "awaits": True})
     _calls.serve(server, brought)
     enough.cancel()
-    enough.join()  # it has the server, which is to be gone before the next one listens there
+    # The thread has the server, which must be closed before the next one listens there
+    enough.join()
     return brought.given()
 
 
 def find(instance: Any, traits: Traits, name: str, returns: int | None = None) -> Any:
-    """What a call of `name` runs, and its concurrency group.
+    """Return the callable of method `name`, and its concurrency group.
 
     Of one that asks for `returns` values and for their tensors to stay here, what sees to that.
     Raises AttributeError.
@@ -145,7 +146,7 @@ def _terminate(why: str = "") -> None:
 
 
 async def _terminate_later(why: str = "") -> None:
-    """The same on an event loop, which goes on meanwhile."""
+    """End the process from an event loop, which goes on meanwhile."""
     if why == UNWANTED:
         import asyncio
 

@@ -23,8 +23,8 @@ from troupe._tracing import record
 if TYPE_CHECKING:
     from troupe._process.channel import ProcessChannel
 
-# Of all processes that run user code, so that the kernel takes the largest of them; a half of the
-# memory there is.
+# The kernel's OOM score adjustment of all processes that run user code, so that it kills the
+# largest of them; a half of the memory there is.
 OOM_SCORE = 500
 
 
@@ -48,7 +48,7 @@ def become_child(keep: int, worker: int) -> None:
 
 
 def prepare(worker: int) -> None:
-    """What every process needs and no request changes: its streams, faulthandler, seeds, its
+    """Set up the parts of a process that no request changes: its streams, faulthandler, seeds, its
     reader.
 
     `worker`: its process id. `troupe stack` reads from a child of the worker.
@@ -187,7 +187,7 @@ def become(channel: ProcessChannel, kind: str) -> NoReturn:
     from troupe._cluster import session
     from troupe._process import exit as _leave
 
-    session.refusal = ""  # what the process becomes is in a cluster, or asks for none
+    session.refusal = ""  # the process will be in a cluster, or needs none
     try:
         if kind == "store":
             from troupe._process import store_host
@@ -221,7 +221,7 @@ def become(channel: ProcessChannel, kind: str) -> NoReturn:
 
         if (
             stopping.verdict_on(error) is not None
-        ):  # what was told to stop before it ran anything of the program's has nothing to say
+        ):  # a process that was stopped before it ran any of the program has nothing to report
             import traceback
 
             traceback.print_exc()

@@ -27,7 +27,7 @@ _FIRST_KINDS = ("ForkRequest", "RankBegin", "ActorBegin")
 
 
 class ProcessChannel:
-    """Made once per process, after fork. Methods may be called from any thread."""
+    """The channel of a process to its worker, made once, after fork. Methods may be called from any thread."""
 
     def __init__(self, descriptor: int) -> None:
         self.control = native.ControlClient.adopt(descriptor, peer="the worker")
@@ -82,7 +82,7 @@ class ProcessChannel:
         self._reader.join()
 
     def when_started(self, action: Callable[[], None]) -> None:
-        """What `started` runs, once."""
+        """Set the action that `started` runs, once."""
         self._when_started = action
 
     def started(self) -> None:
@@ -92,7 +92,7 @@ class ProcessChannel:
             action()
 
     def on_push(self, handler: Callable[[str, dict[str, Any], bytes], None]) -> None:
-        """Where pushes of the head go from now on."""
+        """Set the handler of the head's pushes."""
         self._on_push = handler
 
     def before_end(self, action: Callable[[dict[str, Any]], None]) -> None:
@@ -125,7 +125,7 @@ class ProcessChannel:
                 self._release()
             elif fields[
                 "peer_lost"
-            ]:  # it serves the driver, whose calls end when their collectives do
+            ]:  # the call serves the driver, whose calls end when their collectives do
                 _callbacks.run(
                     "what ends the connections of its groups", stopping.end_collectives, fields
                 )
@@ -158,7 +158,7 @@ class ProcessChannel:
         self.send("ProcessWhere", {"text": failures.where()})
 
     def _say_how_far(self, asked: dict[str, Any]) -> None:
-        from troupe._process import group_watch  # which every rank has, and no other process
+        from troupe._process import group_watch  # every rank has it, and no other process
         from troupe._process.returned import group_counts
 
         begun, waits = (

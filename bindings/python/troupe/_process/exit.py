@@ -21,7 +21,7 @@ from troupe._base.checks import EXIT_GRACE_S
 exit_grace_s = EXIT_GRACE_S  # here: of the launch for ranks, of the actor for actors
 WATCH_DEADLINE_S = 1.0  # for the thread that watches the exit handlers to begin
 _leaving = threading.Lock()
-last_word: Callable[[], None] | None = None  # said when all else is done
+last_word: Callable[[], None] | None = None  # called when all else is done
 
 
 def leave(code: int) -> NoReturn:
@@ -48,8 +48,8 @@ def _say_last() -> None:
 
 
 def _watched(code: int) -> bool:
-    """Whether something will end this process after exit_grace_s: not where there is no memory for
-    a thread.
+    """Return True if something will end this process after exit_grace_s; False if there is no
+    memory for a thread.
 
     (`threading.Thread.start` would wait for ever for a thread that has died of that.)
     """

@@ -1,5 +1,5 @@
-"""What a Python program does at its end, in Python's own order, without the interpreter's
-finalization (`_process.exit` says why).
+"""The end of a Python program, in Python's own order, without the interpreter's finalization
+(`_process.exit` says why).
 
 Threads that are no daemons, and executors (threading._shutdown); exit handlers, among them those
 that wait for children of multiprocessing, run finalizers and flush logging; the program's own
@@ -182,14 +182,14 @@ def _flush(files: list[Any]) -> None:
 
 
 def _outermost_first(files: list[Any]) -> list[Any]:
-    """What another one of these writes through comes behind it: a tar file before the gzip file
-    that it is packed by."""
+    """Sort files so that a file comes before the one it writes through: a tar file before the gzip
+    file that packs it."""
     known = {id(each) for each in files}
     depths: dict[int, int] = {}
 
     def depth(file: Any) -> int:
         if id(file) not in depths:
-            depths[id(file)] = 0  # where it comes back to itself
+            depths[id(file)] = 0  # guards against a cycle
             inner = [
                 value for value in getattr(file, "__dict__", {}).values() if id(value) in known
             ]
@@ -200,8 +200,8 @@ def _outermost_first(files: list[Any]) -> list[Any]:
 
 
 def _ends_a_file(thing: Any) -> bool:
-    """Whether a file is whole only once this is closed: gzip.GzipFile, zipfile.ZipFile and the
-    like, classes of users too."""
+    """Return True if a file is complete only once `thing` is closed: gzip.GzipFile, zipfile.ZipFile
+    and the like, and users' subclasses."""
     kind = type(thing)
     archives = [
         getattr(sys.modules.get(module), name, None)
@@ -218,12 +218,12 @@ def _ends_a_file(thing: Any) -> bool:
         return False
     try:
         return not thing.closed and thing.writable()
-    except Exception:  # of a class of the program's
+    except Exception:  # raised by a class of the program's
         return False
 
 
 def waits_for() -> str:
-    """What this process still waits for, for whoever reads why it was ended."""
+    """Return a description of the threads that this process still waits for."""
     main = threading.main_thread()
     running: list[threading.Thread] = list(
         threading._active.values()  # type: ignore[attr-defined]  # enumerate() takes a lock

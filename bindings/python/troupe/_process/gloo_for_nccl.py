@@ -60,7 +60,7 @@ def _instead(original: Any) -> Any:
     def make_group(*args: Any, **kwargs: Any) -> Any:
         try:
             given = signature.bind(*args, **kwargs)
-        except TypeError:  # which the original says better
+        except TypeError:  # the original reports the error better
             return original(*args, **kwargs)
         backend = given.arguments.get("backend")
         if isinstance(backend, str) and (other := without_nccl(backend)) != backend:

@@ -28,7 +28,7 @@ from troupe._base.bridge import native
 _FOLDER = "/proc/self/fd"
 _lock = threading.Lock()
 _Address = tuple[str, int]
-_listening: dict[_Address, int] = {}  # where a group listens -> inode of that socket
+_listening: dict[_Address, int] = {}  # address where a group listens -> inode of that socket
 _opened: set[int] = set()  # inodes of connections that groups have opened
 _making: set[int] | None = (
     None  # inodes of the sockets that were there when a group began to be made that is not done yet
@@ -56,7 +56,8 @@ def end_all() -> int:
 
 
 def cut(store_port: int = 0) -> int:
-    """What `end_all` does, in a process that goes on with other groups.
+    """Close the connections of all groups, as `end_all` does, in a process that goes on with other
+    groups; return their number.
 
     Of a group that is being made the connections end too that are there already, and those to the
     store at this port, where it waits for the others. Does not block.
@@ -72,7 +73,7 @@ def cut(store_port: int = 0) -> int:
             inode for address, inode in connected if address[0] in {host for host, _ in fresh}
         )
     for inode, each in _sockets():
-        with contextlib.suppress(OSError):  # it listens, or has ended
+        with contextlib.suppress(OSError):  # the socket listens, or has ended
             peer_port = each.getpeername()[1]  # raises for one that listens, which is never ended
             to_store = peer_port == store_port  # by a name, IPv4 or IPv6: what they have in common
             if inode in opened or each.getsockname()[:2] in listening or to_store:
@@ -82,8 +83,8 @@ def cut(store_port: int = 0) -> int:
 
 
 def ended() -> bool:
-    """Whether `end_all` was called here: that a collective lost its connection is then nothing that
-    the program did."""
+    """Return True if `end_all` was called here: a collective that then loses its connection is not
+    the program's fault."""
     return _ended
 
 
@@ -114,8 +115,7 @@ def note(module: Any) -> None:
 
 
 def _since(before: set[int]) -> tuple[dict[_Address, int], list[tuple[_Address, int]]]:
-    """(those that listen, those that are connected) of the sockets that were not there before, each
-    by its own address."""
+    """Return (listening, connected) sockets that were not there before, each by its own address."""
     listening: dict[_Address, int] = {}
     connected: list[tuple[_Address, int]] = []
     for inode, each in _sockets():

@@ -26,21 +26,21 @@ class _State:
     )
     told = 1  # the epoch that the group has now
     joined = 1  # the latest that this process has said it comes to
-    within = 1  # of the group that this process is in
+    within = 1  # epoch of the group that this process is in
     formed: dict[str, Any] | None = None  # GroupFormed's fields, of the latest group
     dead: dict[int, dict[str, Any]]  # rank of the launch -> how it died, of all that the word named
     outlived: dict[
         int, dict[str, Any]
-    ]  # of those, the ones that this process knew of when its group was formed
+    ]  # losses that this process knew of when its group was formed
     limit_s = 0.0  # for all to come to a re-form
-    store_port = 0  # of the store where this process's groups meet; 0: it has met nobody
-    rank = world_size = 0  # of this process in the group that it is in
+    store_port = 0  # port of the store where this process's groups meet; 0: it has met nobody
+    rank = world_size = 0  # place of this process in its group
     owner = 0  # the process that this is of: children inherit it
     returned: tuple[int, frozenset[int]] = (
         1,
         frozenset(),
     )  # (an epoch of the group, its ranks that have returned)
-    hang_s = 0.0  # who has kept others waiting for so long is ended; 0: nobody is
+    hang_s = 0.0  # time after which a rank that keeps others waiting is ended; 0: never
     life = 0  # the epoch in which this process took the place of one that died; 0: it took nobody's
 
 
@@ -110,7 +110,7 @@ def on_returned(fields: dict[str, Any]) -> None:
 
 
 def of_rank() -> bool:
-    """Whether this process is a rank of a launch."""
+    """Return True if this process is a rank of a launch."""
     return _State.send is not None
 
 
@@ -120,7 +120,7 @@ def epoch() -> int:
 
 
 def is_over() -> bool:
-    """Whether the group that this process is in has lost a rank since it was formed, or was never
+    """Return True if the group of this process has lost a rank since it was formed, or was never
     this process's."""
     return _State.told > _State.within
 

@@ -17,7 +17,8 @@ from troupe._process.late_ranks import Answer
 
 
 class Questions:
-    """Of one group and one reason, as one rank asks and answers them. Of the watching thread."""
+    """Questions of one group and one reason, as one rank asks and answers them. Used by the
+    watching thread only."""
 
     def __init__(self, key: str, rank: int, size: int) -> None:
         self._key, self._rank, self._size = key, rank, size

@@ -72,7 +72,7 @@ def wrap(module: Any) -> None:
         def init_process_group(*args: Any, **kwargs: Any) -> Any:
             _begin(module)
             made = noted(*args, **kwargs)
-            _begin(module)  # which may have ended meanwhile: there was no group
+            _begin(module)  # the module may have ended meanwhile: there was no group
             return made
 
         return init_process_group
@@ -120,7 +120,7 @@ def _run(module: Any) -> None:
             peers.look(module, time.monotonic(), op_here)
             try:
                 parts.look(module, stores, time.monotonic(), op_here)
-            except RuntimeError:  # of a store that is gone
+            except RuntimeError:  # raised for a store that is gone
                 stores.forget()
             if module.is_initialized():
                 _look(module, watched, stores, fixed_s)
@@ -164,12 +164,12 @@ def _begun(group: Any) -> Any:
     """How many operations this rank has begun in it; None of one that does not count."""
     try:
         return group._get_sequence_number_for_group()
-    except RuntimeError:  # of a backend that is not torch's own
+    except RuntimeError:  # raised by a backend that is not torch's own
         return torch_backend.begun(group)
 
 
 class Watched:
-    """One group, as this rank sees it. Of the watching thread."""
+    """A process group, as this rank sees it. Used by the watching thread only."""
 
     def __init__(self, name: str, group: Any, ranks: dict[int, int], fixed_s: float | None) -> None:
         self._name, self._fixed_s, self._hang_s = (
@@ -189,14 +189,14 @@ class Watched:
         self._begun, self._since = _begun(group), time.monotonic()
         self._next_s = (
             self._asking_s
-        )  # of standing still, when it is looked next whether somebody asks
+        )  # time of standing still after which it looks again whether somebody asks
         self._of_late, self._of_hang = (
             Questions(f"{key}/{name}", rank, self._size) for key in (_KEY, _HANG_KEY)
         )
         self._question, self._asked_at = (
             0,
             0.0,
-        )  # that this rank has asked for the operation that it waits in
+        )  # true if this rank has asked about the operation that it waits in
         self._said, self._least_s = False, 0.0
         self._turn = 0  # how often it has waited for hang_timeout in it
         self._accuses, self._accuses_at = 0, 0.0  # the question before the word to the head
@@ -260,8 +260,8 @@ class Watched:
     def _go_on(self, begun: int, now: float) -> None:
         if self._begun:
             self._pace.add(begun - self._begun, now - self._since)
-        # what was no hang, an evaluation by one rank say, is told of again only where it takes
-        # twice as long
+        # A long wait that was no hang, such as an evaluation by one rank, is reported again only
+        # where it takes twice as long
         if self._said:
             say(f"process group {self._name} goes on, after {now - self._since:.0f} s")
             self._least_s = 2 * (now - self._since)
@@ -340,7 +340,7 @@ def begun_in(group: Any) -> int:
     where that cannot be told. From any thread."""
     with contextlib.suppress(
         Exception
-    ):  # of a backend that does not count, or a group that is gone
+    ):  # raised by a backend that does not count, or a group that is gone
         chosen = group if group is not None else _module.group.WORLD
         return int(_begun(chosen) or 0)
     return 0
@@ -394,6 +394,6 @@ def op_here() -> str:
 
 
 def say(text: str) -> None:
-    """Where whoever started the launch reads it."""
+    """Print a message where the person who started the launch reads it."""
     with contextlib.suppress(OSError, ValueError):
         print(f"troupe: {text}", file=sys.stderr, flush=True)

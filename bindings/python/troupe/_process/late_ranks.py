@@ -1,4 +1,4 @@
-"""Which ranks have not come to a collective that others wait in, from what each says of itself.
+"""Ranks that have not come to a collective that others wait in, derived from each rank's answer.
 
 Pure.
 
@@ -25,8 +25,8 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class Answer:
-    """What a rank says of itself: how many operations of the group it has begun, whether it waits
-    in the last one, where it runs and is."""
+    """A rank's answer: how many operations of the group it has begun, whether it waits in the last
+    one, where it runs and is."""
 
     begun: int
     waits: bool

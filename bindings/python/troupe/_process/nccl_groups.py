@@ -35,7 +35,7 @@ def abort_all() -> threading.Thread | None:
 
 
 def _backends(module: Any) -> list[Any]:
-    """Of all groups, each once, the latest first."""
+    """Return the NCCL backends of all groups, each once, the latest first."""
     kind = getattr(module, "ProcessGroupNCCL", None)
     if kind is None:
         return []
@@ -45,7 +45,7 @@ def _backends(module: Any) -> list[Any]:
     for group in reversed(list(module._world.pg_map)):
         with contextlib.suppress(
             RuntimeError, AttributeError
-        ):  # it has none for GPUs; this rank is not in it
+        ):  # the group has no backend for GPUs; this rank is not in it
             backend = group._get_backend(torch.device("cuda"))
             if isinstance(backend, kind) and not any(backend is each for each in found):
                 found.append(backend)
@@ -57,7 +57,7 @@ def _abort(backends: list[Any]) -> None:
     first._group_start()
     try:
         for each in backends:
-            with contextlib.suppress(RuntimeError):  # it had not been used yet
+            with contextlib.suppress(RuntimeError):  # the group had not been used yet
                 each.abort()
     finally:
         first._group_end()

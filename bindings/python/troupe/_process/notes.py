@@ -1,5 +1,5 @@
-"""What only this host knows of an error that ends a rank: added to it before it is printed, and
-before it travels."""
+"""Notes about an error that only this host can make: added before it is printed, and before it
+travels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 def add(begin: dict[str, Any], error: BaseException) -> None:
     """Never raises."""
-    if isinstance(error, RuntimeError):  # what torch raises for NCCL and Gloo
+    if isinstance(error, RuntimeError):  # the type torch raises for NCCL and Gloo
         from troupe.launch import _interface_words
 
         _interface_words.noted(error, begin["node_name"])

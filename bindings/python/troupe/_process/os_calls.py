@@ -157,7 +157,7 @@ def kill_below() -> None:
 
 
 def _parents() -> dict[int, int]:
-    """Of each process its parent."""
+    """Return the parent of each process."""
     found = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():

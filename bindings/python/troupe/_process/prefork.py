@@ -47,8 +47,8 @@ def default_count() -> int:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What all children of a zygote have: its import path, and the files of the libraries it has
-    loaded, by their names."""
+    """The state that all children of a zygote share: its import path, and the files of its loaded
+    libraries, by name."""
 
     base_path: list[str]
     libraries: dict[str, str]
@@ -63,7 +63,7 @@ class Child:
         self.given = False
 
     def alive(self) -> bool:
-        """Whether it still waits, as far as its socket says."""
+        """Return True if the child still waits, as far as its socket says."""
         try:
             return self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
         except BlockingIOError:
@@ -111,7 +111,7 @@ def fork(
 
 
 def receive(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """One datagram and its descriptors, which the caller closes; empty when the other end is
+    """Return a datagram and its descriptors, which the caller closes; empty when the other end is
     closed."""
     fds = array.array("i")
     data, ancillary, _, _ = sock.recvmsg(
@@ -148,7 +148,7 @@ def _run(native: Any, loaded: Loaded, descriptor: int, worker: int, ahead: bool)
 
 
 class _Sample:
-    """What the warm-up pickles."""
+    """A class for the warm-up's pickle."""
 
 
 def _warm_up(native: Any) -> None:

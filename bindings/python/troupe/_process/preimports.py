@@ -107,7 +107,7 @@ def _names_in(path: Sequence[str]) -> set[str]:
     for folder in path:
         try:
             names.update(entry.partition(".")[0] for entry in os.listdir(folder))
-        except OSError:  # it is not there, or is an archive
+        except OSError:  # the folder does not exist, or is an archive
             continue
     return names
 

@@ -31,7 +31,7 @@ from troupe.launch import _cpu_ranks
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PARALLEL = "torch.nn.parallel.distributed"
-_epoch = 0  # of the ranks' group; 0: the gang as it began
+_epoch = 0  # epoch of the ranks' group; 0: the gang as it began
 _worlds = 0  # default groups that were destroyed in it
 _named: Counter[str] = Counter()  # name that is a hash of ranks -> how many groups have had it
 
@@ -117,8 +117,8 @@ def _wrap_parallel(module: Any) -> None:
 
     def _ddp_init_helper(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        # Held by a callback of the Reducer's end, which runs after its destructor: Python is the
-        # last to let go of the group.
+        # A callback of the Reducer's end, which runs after its destructor, holds the group: Python
+        # is the last to release it.
         weakref.finalize(self.reducer, _let_go, self.process_group).atexit = False
 
     _ddp_init_helper._troupe_original = make  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ _CANNOT_EXECUTE = 126  # a shell's code for that
 def prepared(
     program: Program, channel: ProcessChannel, begin: dict[str, Any], session: _session.Session
 ) -> Callable[[], None]:
-    """What runs it, once the roster is known.
+    """Return a function that runs the program, once the roster is known.
 
     Raises what there is to say of a program that cannot be found or read on this host.
     """
@@ -78,7 +78,7 @@ def _main(
     first: str,
     find: Callable[[], tuple[Any, str, Any, Any]],
 ) -> Callable[[], None]:
-    """What runs it here.
+    """Return a function that runs the program in this process.
 
     The worker is told before it hears that this rank is prepared, and so before the program begins:
     one that leaves by os._exit(0) could not say it any more.
@@ -112,7 +112,7 @@ def _which(command: str) -> str:
 
 
 def _variables(program: Program, begin: dict[str, Any]) -> None:
-    """What a launch of a function has no words for."""
+    """Set the variables that only programs, not functions, have."""
     os.environ["ROLE_NAME"] = program.role
     os.environ["TORCHELASTIC_MAX_RESTARTS"] = str(program.max_restarts)
     if program.run_id:
@@ -192,7 +192,7 @@ def _started_here() -> None:
 
 
 def _module(name: str) -> tuple[Any, str, Any, Any]:
-    import runpy  # whose functions these are that `python -m` itself asks
+    import runpy  # functions that `python -m` itself calls
 
     found = (
         runpy._get_main_module_details(ImportError)  # type: ignore[attr-defined]

@@ -100,9 +100,10 @@ def enter(begin: dict[str, Any]) -> Any:
 
 
 def track(session: _session.Session, begin: dict[str, Any]) -> None:
-    """Where the launch has a run in MLflow, what this process logs goes there: a rank, or with
-    `rank` None what ranks have started. Where it has none, processes that make a database of their
-    own in one directory do so one after the other, those that a rank starts or becomes among them.
+    """Send this process's MLflow logging to the launch's run, if it has one: of a rank, or with
+    `rank` None of processes that ranks have started. Where it has none, processes that make a
+    database of their own in one directory do so one after the other, those that a rank starts or
+    becomes among them.
     """
     if _TRACKER in os.environ:
         from troupe._tracking import rank
@@ -118,7 +119,7 @@ def _is_there(name: str) -> bool:
     """Return whether a module of that name can be imported; nothing is imported for it."""
     try:
         return importlib.util.find_spec(name) is not None
-    except ValueError:  # it is imported already, without a spec
+    except ValueError:  # already imported, without a spec
         return True
 
 
@@ -140,7 +141,7 @@ def prepare(
 
 
 def _or_end(channel: ProcessChannel, begin: dict[str, Any], step: Callable[[], Any]) -> Any:
-    """What `step` returns; what it raises is reported, and ends the process."""
+    """Return `step()`; an exception is reported, and ends the process."""
     try:
         return step()
     except BaseException as error:
@@ -226,7 +227,7 @@ def _stopped(rank: int) -> Ended:
 
 
 def _show_last_words() -> None:
-    """Of the actors that the code made: what they have said is shown before the rank ends."""
+    """Show the last output of the actors that the code made, before the rank ends."""
     session = _session.current_or_none()
     if session is not None and session.outputs is not None:
         session.outputs.close()
@@ -296,7 +297,7 @@ def _pack(rank: int, value: Any) -> Ended:
         if isinstance(value, io.IOBase) and not isinstance(value, (io.BytesIO, io.StringIO)):
             raise TypeError(
                 "it is an open file"
-            )  # of one open for reading text, cloudpickle would take all of its contents along
+            )  # cloudpickle would take all contents of a file open for reading text
         data = capture.cloudpickled(value)
         size = len(data)
         if size > RESULT_BYTES_MAX:

@@ -1,5 +1,4 @@
-"""What a rank or an actor does when it is told to stop: its code gets a signal and may say a last
-word.
+"""Stopping of a rank or an actor: its code gets a signal and may print a last word.
 
 SIGINT raises KeyboardInterrupt, as everywhere in Python; SIGTERM raises SystemExit(143) in the main
 thread, unless the program has a handler of its own. Both only while code of the program's runs:
@@ -28,7 +27,7 @@ UNHEEDED_S = 2.0  # for a call in the main thread to return to Python after anot
 
 class _State:
     owner = 0  # the process whose handlers these are: children inherit them
-    runs = False  # whether code of the program's runs in the main thread
+    runs = False  # true if code of the program runs in the main thread
     told: dict[str, Any] | None = None  # ProcessStop's fields
     heeded = threading.Event()  # the main thread has got the signal of SIGTERM as SystemExit
 
@@ -85,7 +84,8 @@ def tell(fields: dict[str, Any]) -> None:
         )
         if fields[
             "peer_lost"
-        ]:  # who waits in a collective returns to Python, which raises the signal's exception
+            # A thread that waits in a collective returns to Python, which raises the signal's exception
+        ]:
             end_collectives(fields)
             with contextlib.suppress(
                 RuntimeError, MemoryError

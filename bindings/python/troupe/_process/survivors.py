@@ -1,4 +1,4 @@
-"""What processes of a worker that was killed have left behind, and its end.
+"""Processes left behind by a worker that was killed, and their end.
 
 A worker that lives ends what its processes leave (it is their subreaper). Of one that was killed,
 the kernel ends its processes, but not what these have started, which nothing holds together any
@@ -23,8 +23,8 @@ _ENDED_S = 60.0
 
 
 def is_left(environment: Iterable[bytes], command: bytes, worker: str) -> bool:
-    """Whether a process is below that worker, by its environment and command line as /proc has
-    them; other zygotes look after themselves. Pure.
+    """Return True if a process belongs to that worker, by its environment and command line as /proc
+    has them; other zygotes look after themselves. Pure.
 
     >>> is_left([b"HOME=/root", b"TROUPE_UNDER_WORKERS=5c,7f"], b"sleep", "5c")
     True
@@ -66,7 +66,7 @@ def _left(worker: str) -> dict[int, int]:
         try:
             descriptor = os.pidfd_open(int(name))
         except OSError:
-            continue  # it has ended, or is a thread
+            continue  # the process has ended, or is a thread
         try:
             with (
                 open(f"/proc/{name}/environ", "rb") as environment,
@@ -74,7 +74,7 @@ def _left(worker: str) -> dict[int, int]:
             ):
                 below = is_left(environment.read().split(b"\0"), command.read(), worker)
         except OSError:
-            below = False  # it has ended, or is another user's
+            below = False  # the process has ended, or is another user's
         if below:
             found[int(name)] = descriptor
         else:

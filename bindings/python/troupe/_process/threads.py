@@ -30,7 +30,7 @@ class Library(NamedTuple):
     files: tuple[str, ...]
     setters: tuple[str, ...]
     variables: tuple[str, ...]
-    cores_at_most: bool = False  # of a number that a variable says
+    cores_at_most: bool = False  # true if the number comes from a variable
 
 
 _OPENMP = Library(("libgomp", "libiomp", "libomp"), ("omp_set_num_threads",), (OMP,))
@@ -54,8 +54,8 @@ VARIABLES = frozenset(name for library in LIBRARIES for name in library.variable
 """No process needs to load a library anew for these."""
 _found: list[
     tuple[Library, Any]
-] = []  # those that are loaded here, and what sets each one's number
-_NO = ("0", "false", "no", "off")  # of MKL_DYNAMIC
+] = []  # the libraries loaded here, and the call that sets the threads of each
+_NO = ("0", "false", "no", "off")  # values of MKL_DYNAMIC that mean no
 _WITH_MKL = ("libmkl_rt", "libtorch_cpu")  # wheels of torch have MKL inside
 
 
@@ -91,7 +91,7 @@ def _setters(path: str, library: Library) -> list[Any]:
     try:
         loaded = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
-        return []  # it is no longer there
+        return []  # no longer exists
     setters = [getattr(loaded, name) for name in library.setters if hasattr(loaded, name)]
     for setter in setters:
         setter.argtypes, setter.restype = (ctypes.c_int,), None
@@ -131,14 +131,14 @@ def follow(environment: Mapping[str, str], threads: int) -> None:
     torch = sys.modules.get("torch")
     if (
         torch is not None
-    ):  # one that has MKL asks it how many it may have, which is how MKL_NUM_THREADS goes first
+    ):  # an OpenMP that has MKL asks it for its limit, which is how MKL_NUM_THREADS goes first
         torch.set_num_threads(
             mkls if torch.backends.mkl.is_available() else said(environment, (OMP,)) or threads or 1
         )
     if dynamic:
         _mkl[0].set_dynamic(
             1
-        )  # which torch.set_num_threads forbids, and a torch that nobody told its number does not
+        )  # torch.set_num_threads does not allow it, but a torch whose number nobody set does
 
 
 def _allowed_by_mkl(number: int) -> int:

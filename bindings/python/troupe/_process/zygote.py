@@ -69,7 +69,7 @@ _IN_NO_CLUSTER = (
     "that into a function"
 )
 REASON_CHARACTERS_MAX = (
-    300  # it travels with each heartbeat of a node that was asked for the modules
+    300  # limit because it travels with each heartbeat of a node that was asked for the modules
 )
 
 
@@ -180,7 +180,7 @@ class Zygote:
                     action()
 
     def worker_has_ended(self) -> bool:
-        """Whether what the worker has left behind is all that this process is still there for.
+        """Return True if only the remains of an ended worker keep this process alive.
 
         A worker that ends has closed its socket before.
         """

@@ -1,5 +1,5 @@
-"""What rank 0 of a `@ray_launch(api="ray")` runs: the function, as the driver of a Ray cluster on
-the launch's nodes."""
+"""The driver of a `@ray_launch(api="ray")`: rank 0 runs the function, over a Ray cluster on the
+launch's nodes."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ class RayDriver:
 
 @_pickled.maker("ray_driver")
 def _ray_driver(function: Callable[..., Any]) -> Any:
-    """What the driver of a launch runs over a real Ray cluster."""
+    """Rebuild the driver that a launch runs over a real Ray cluster."""
     return RayDriver(function)

@@ -28,7 +28,7 @@ def main() -> None:
     for number in (
         signal.SIGINT,
         signal.SIGTERM,
-    ):  # they are for those who end this one by its stdin
+    ):  # signals meant for the processes that end this one by its stdin
         signal.signal(number, lambda *_: None)  # a handler, which what it executes does not have
     os_calls.adopt_orphans()
     order = json.loads(sys.stdin.readline())
@@ -89,7 +89,7 @@ def _say(**fields: Any) -> None:
     try:
         print(json.dumps(fields), flush=True)
     except OSError:
-        return  # who was to read it is gone, and stdin has ended
+        return  # the reader is gone, and stdin has ended
 
 
 def _words_of(pid: int) -> list[str]:

@@ -52,8 +52,8 @@ def _of_own_process(now: dict[str, str]) -> dict[str, str]:
 
 
 class RayNode:
-    """Its methods run in threads of the actor: `ended` waits in one of them for as long as the
-    cluster lives. View: one node of one launch."""
+    """The actor of one node of a launch. Its methods run in threads: `ended` waits in one of them
+    for as long as the cluster lives. View: one node of one launch. View: one node of one launch."""
 
     def __init__(self, share: words.Share) -> None:
         self._share = share
@@ -89,7 +89,7 @@ class RayNode:
         return {"folder": str(self._folder.path), "host": host, "version": version}
 
     def variables(self, address: str) -> dict[str, str]:
-        """Of a process on this node that is to use the cluster."""
+        """Return the environment variables of a process on this node that uses the cluster."""
         assert self._folder is not None
         path = self._folder.path
         if self._share.api == words.TROUPE:
@@ -158,8 +158,8 @@ class RayNode:
         return about["address"], about["token"]
 
     def _environment(self, token: str) -> dict[str, str]:
-        """Of the cluster's processes: as this one's, with its import path, and nothing that says
-        where another cluster is."""
+        """Return the environment of the cluster's processes: this process's, with its import path,
+        and without variables that name another cluster."""
         now = words.environment(os.environ, self.variables(""))
         del now["RAY_ADDRESS"]
         if self._share.api == words.TROUPE and token:
@@ -245,8 +245,8 @@ class RayNode:
         return death
 
     def look(self) -> dict[str, Any] | None:
-        """What `ended` says, or None where all processes live now: what has just ended is waited
-        for."""
+        """Return the result of `ended`, or None if all processes live now; waits for the details of
+        an end that just happened."""
         if any(
             words.ends_the_cluster(name, 1) and not home.is_running(pid)
             for pid, name in list(self._names.items())

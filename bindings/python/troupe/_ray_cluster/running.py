@@ -29,8 +29,7 @@ _SWEEP_S = 5.0
 
 
 class Member:
-    """One node of the cluster: its share of the launch, its actor, and the rank that serves
-    there."""
+    """A node of the cluster: its share of the launch, its actor, and the rank that serves there."""
 
     def __init__(self, share: words.Share, rank: Any, held: Mapping[str, float]) -> None:
         import troupe
@@ -135,11 +134,11 @@ class Cluster:
         for member, ref in asked:
             try:
                 _calls.get(ref)
-            except exceptions.TroupeError:  # its process is gone, and Ray's with it
+            except exceptions.TroupeError:  # the actor's process is gone, and Ray's with it
                 self._sweep(member)
 
     def _sweep(self, member: Member) -> None:
-        """Where a node's actor was killed, its rank there removes the folder."""
+        """Let the rank of a node whose actor was killed remove the folder."""
         if not member.about:
             return
         payload = cloudpickled((shutil.rmtree, (member.about["folder"],), {"ignore_errors": True}))
@@ -182,7 +181,7 @@ def running(
 
 
 def _members(context: Any, session: Any, api: str, cpus: float | None) -> list[Member]:
-    """One for each node of the launch, rank 0's first."""
+    """Return a member for each node of the launch, rank 0's first."""
     infos = session.request("GetLaunch", {"launch": context.launch})[1]["info"]["rank_infos"]
     nodes = {each["node"]: each for each in workers.node_infos(session)}
     of_node: dict[str, list[int]] = {}
@@ -205,7 +204,7 @@ def _members(context: Any, session: Any, api: str, cpus: float | None) -> list[M
 
 
 def _all(refs: Sequence[Any]) -> list[Any]:
-    """Their values; an error of a node as what was raised there."""
+    """Return the values of refs; an error of a node is raised as its cause."""
     try:
         return [_calls.get(ref) for ref in refs]
     except exceptions.TaskError as error:

@@ -1,4 +1,5 @@
-"""What `ray start` is told on each node, which of its processes must live, and how an end is said.
+"""The arguments of `ray start` on each node, the processes that must live, and the texts about
+their ends.
 
 Pure.
 """
@@ -28,7 +29,7 @@ APIS = (TROUPE, RAY)
 _PROCESSES = {
     RAY: ("gcs_server", "raylet"),
     TROUPE: ("troupe-head", "troupe-worker"),
-}  # of the head, of each node
+}  # variables of the head, of each node
 _ALWAYS = tuple(
     name for names in _PROCESSES.values() for name in names
 )  # without these there is no cluster, however they ended
@@ -38,7 +39,7 @@ _OURS = ("--head", "--address", "--block", "--temp-dir")
 
 @dataclass(frozen=True)
 class Share:
-    """What the cluster has of one node.
+    """The cluster's share of one node.
 
     `host`: the numeric address that it listens on, on the interface of the launch.
     """
@@ -57,8 +58,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person may say of the cluster: numbers of ports, 0 for any free one, and further words
-    for `ray start`."""
+    """Settings of the cluster that a person may give: numbers of ports, 0 for any free one, and
+    further arguments for `ray start`."""
 
     port: int = 0
     dashboard: bool = False
@@ -87,8 +88,8 @@ def check_extra(what: str, words: Sequence[str]) -> None:
 def start_words(
     share: Share, folder: str, wishes: Wishes, *, address: str = "", client: bool = False
 ) -> list[str]:
-    """What follows `ray` on a node: the head's words, or with `address` those of a node that joins
-    it.
+    """Return the arguments of `ray` on a node: the head's, or with `address` those of a node that
+    joins it.
 
     All ports are any free ones, each asked of the kernel by the process that listens there, so that
     clusters of one host do not meet; a person's own words are last, where they count. `client`:
@@ -134,8 +135,8 @@ _OF_OTHERS = (
 
 
 def environment(now: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
-    """That of a process which is to use a cluster, or to be of it, found by `variables`: nothing in
-    it says where another one is.
+    """Return the environment of a process that uses or forms the cluster found by `variables`:
+    variables that name another cluster are left out.
 
     >>> environment({"RAY_ADDRESS": "a:1", "HOME": "/h"}, {"RAY_AUTH_MODE": "token"})
     {'HOME': '/h', 'RAY_AUTH_MODE': 'token'}
@@ -153,7 +154,7 @@ def whole_cpus(cpus: float) -> int:
 
 
 def too_old(version: str) -> bool:
-    """Whether a version of Ray is older than OLDEST.
+    """Return True if a version of Ray is older than OLDEST.
 
     >>> too_old("2.9.3"), too_old("2.60.0"), too_old("3.0.0.dev0")
     (True, False, False)
@@ -163,7 +164,7 @@ def too_old(version: str) -> bool:
 
 
 def process_name(words: Sequence[str]) -> str:
-    """Of one of the processes that `ray start` leaves behind, by its words.
+    """Return the name of a process that `ray start` leaves behind, from its command line.
 
     >>> process_name(["/ray/core/src/ray/gcs/gcs_server", "--log_dir=/tmp/x"])
     'gcs_server'
@@ -178,8 +179,8 @@ def process_name(words: Sequence[str]) -> str:
 
 
 def ends_the_cluster(name: str, code: int) -> bool:
-    """Whether the end of a process is the cluster's: always of those it is made of, of others
-    unless they left well, as with `ray start --block`.
+    """Return True if the end of a process ends the cluster: always for its own processes, for
+    others unless they exited normally, as with `ray start --block`.
 
     `code`: negative for a signal.
     """
@@ -237,7 +238,8 @@ def telling(log: str) -> str:
 
 
 def differing(versions: Mapping[str, str]) -> str:
-    """What to say of nodes (name: version) that have not the same Ray; "" where they have."""
+    """Return the message about nodes (name: version) with different versions of Ray; "" if all are
+    equal."""
     if len(set(versions.values())) < 2:
         return ""
     return (
@@ -248,11 +250,11 @@ def differing(versions: Mapping[str, str]) -> str:
 
 @_pickled.maker("ray_share")
 def _ray_share(fields: Mapping[str, Any]) -> Any:
-    """What a Ray cluster has of one node."""
+    """Rebuild a Ray cluster's share of one node."""
     return _pickled.of_fields(Share, fields)
 
 
 @_pickled.maker("ray_wishes")
 def _ray_wishes(fields: Mapping[str, Any]) -> Any:
-    """What was said of such a cluster."""
+    """Rebuild the settings of such a cluster."""
     return _pickled.of_fields(Wishes, fields)

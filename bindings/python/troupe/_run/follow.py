@@ -250,5 +250,6 @@ class _Follower:
 
 
 def _is_mine(holder: dict[str, Any], mine: dict[str, Any]) -> bool:
-    """Whether a claim is this process's own, made before the head was lost without an answer."""
+    """Return True if a claim is this process's own, made before the head was lost without an
+    answer."""
     return all(holder.get(field) == mine[field] for field in ("host", "pid"))

@@ -131,7 +131,7 @@ class _Leader:
             "ranks": self._place.nodes,
             "attempts_max": 1,
             "detached": True,
-        }  # its head ends with this process: then nobody can tell
+        }  # the head ends with this process: then nobody can tell
         accepted = self._session.request("SubmitLaunch", {"spec": spec, "request": new_id()})[1]
         self._launch = accepted["launch"]
         lease = {"launch": self._launch, "epoch": 1, "nonce": new_id()}
@@ -340,7 +340,7 @@ class _Leader:
 
 
 def claim(options: RunOptions) -> dict[str, Any]:
-    """What a node writes down when it takes its rank."""
+    """Return the record that a node writes when it takes its rank."""
     return {
         "name": options.node_name,
         "host": socket.gethostname(),
@@ -361,7 +361,7 @@ def resolve(host: str) -> str:
 
 
 def own_address(host: str) -> str:
-    """Where a leader listens whose nodes dial `host`."""
+    """Return the address on which a leader listens whose nodes dial `host`."""
     try:
         address = resolve(host)
     except OSError as error:
@@ -384,8 +384,8 @@ def outward_address() -> str:
 
 
 def may_lead(host: str, port: int) -> bool:
-    """Whether `host:port` is this host's and free: of the nodes that know no ranks, that one
-    leads."""
+    """Return True if `host:port` is this host's and free: among nodes without a known rank, that
+    one leads."""
     try:
         address = own_address(host)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

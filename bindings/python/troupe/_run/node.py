@@ -1,4 +1,4 @@
-"""What leader and followers of a run both do: programs that end with this process, signals, exit
+"""Parts shared by leader and followers of a run: programs that end with this process, signals, exit
 codes."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOP_GRACE_S = 5.0
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the command line said, checked."""
+    """The options of the command line, checked."""
 
     place: Place
     secret_file: str
@@ -247,7 +247,7 @@ def note_joined(session: _session.Session, launch: str, rank: int, holder: dict[
 
 
 def claim_of(session: _session.Session, launch: str, rank: int) -> dict[str, Any] | None:
-    """Who has a rank: host, pid and since when; None when nobody came."""
+    """Return the holder of a rank: host, pid and since when; None if nobody has claimed it."""
     import json
 
     _, value, data = session.request("KvGet", {"scope": f"run/{launch}", "key": f"node/{rank}"})

@@ -1,4 +1,4 @@
-"""Which node of a `troupe run` this is, as the launcher's environment says.
+"""The node of a `troupe run` that this is, found in the launcher's environment.
 
 Pure: environment in, Place out.
 
@@ -30,14 +30,14 @@ class Place:
 
     rank: int | None
     nodes: int
-    host: str = ""  # where the head is; empty: this node alone
+    host: str = ""  # host of the head; empty: this node alone
     port: int = 0  # 0: the one derived from the secret
     run: str = ""  # the launcher's name of the run: two runs are two clusters
-    source: str = "--address"  # what said so, for people
-    names: tuple[str, ...] = field(default=())  # of all nodes by rank, where known
+    source: str = "--address"  # origin of the place, for people
+    names: tuple[str, ...] = field(default=())  # names of all nodes by rank, where known
 
     def own_name(self, host: str) -> str:
-        """What this node is called: as its launcher calls it, else as the host does."""
+        """Return the name of this node: the launcher's name for it, else the host's."""
         known = (
             self.names[self.rank] if self.rank is not None and self.rank < len(self.names) else host
         )
@@ -50,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one launcher says."""
+    """The facts one launcher gives."""
 
     source: str
     rank: int

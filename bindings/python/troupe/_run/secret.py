@@ -1,4 +1,4 @@
-"""What the nodes of a run share before any head exists: a file of 32 random bytes.
+"""The secret that the nodes of a run share before any head exists: a file of 32 random bytes.
 
 From it and the run's name every node derives the key hash of the cluster's authority, which it
 pins, two join tokens, and a port. Nothing of it is in argv, in the environment or in a log; tokens
@@ -22,7 +22,7 @@ class SecretError(ValueError):
 
 @dataclass(frozen=True)
 class Derived:
-    """What one run's nodes have in common."""
+    """The values that one run's nodes derive from their secret."""
 
     cluster_id: str
     port: int
@@ -45,7 +45,7 @@ def make(path: str) -> None:
 
 
 def derive(path: str, run: str) -> Derived:
-    """What the secret in `path` gives for a run of that name."""
+    """Derive the values of a run from its name and the secret in `path`."""
     from troupe._base.bridge import native
 
     return Derived(**native.derive_run(_read(path), run))

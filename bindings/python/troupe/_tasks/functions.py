@@ -31,7 +31,7 @@ INLINE_BYTES_MAX = 4 << 20
 
 
 class RemoteFunction(Remote, RemoteCall[P, R]):
-    """What `@troupe.remote` makes of a function.
+    """A function decorated with `@troupe.remote`.
 
     `remote(...)` starts a task: a ref of what it returns, a list of refs with `num_returns`, or an
     ObjectRefGenerator of a function that yields.
@@ -45,7 +45,7 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         self._options = dict(selectors.of_group(options))
         self._checked = _task_options.check(function, self._options)
         self._payload: bytes | None = None
-        self._refs: Any = None  # those that the payload names
+        self._refs: Any = None  # refs that the payload names
         self.__name__ = getattr(function, "__name__", "task")
         self.__doc__ = function.__doc__
 
@@ -129,7 +129,7 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         main_import.refuse()
         session = _session.current()
         if self._checked.returns.num_returns == "streaming":
-            from troupe._actors import streams  # what such a call gives
+            from troupe._actors import streams  # result of a streaming call
         with Leases.of(session).pool(
             _task_options.placing(_actor_options.captured(self._options))
         ) as pool:
@@ -144,7 +144,7 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
         return found
 
     def _bind(self, session: _session.Session, pool: Any) -> Any:
-        """What starts the tasks of this function in a pool."""
+        """Return the starter of this function's tasks in a pool."""
         if self._payload is None:
             refs = native.TakenRefs()
             limit = _words.current.function_bytes_max(capture.LIMIT_BYTES)
@@ -189,5 +189,5 @@ class RemoteFunction(Remote, RemoteCall[P, R]):
 
 @_pickled.maker("remote_function")
 def _remote_function(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    """What `@remote` makes of a function."""
+    """Rebuild the RemoteFunction of a function decorated with `@remote`."""
     return RemoteFunction(function, options)

@@ -34,14 +34,14 @@ class TaskHost:
         TaskHost.current = self
         self.lending = waits.Lending(
             cpus, lender
-        )  # of what it holds, or what `lender` holds and its caller lends it
+        )  # CPUs that this process holds, or that `lender` holds and its caller lends it
         self._functions: dict[str, Callable[..., Any]] = {}
         self.names: dict[str, str] = {}
         _waiting.around_wait = functools.partial(waits.waiting, self.lending)
         signal.signal(signal.SIGINT, _on_interrupt)
 
     def __troupe_find__(self, key: str) -> Callable[..., Any]:
-        """What a call of `key` runs. Raises RuntimeError."""
+        """Return the callable for a call of `key`. Raises RuntimeError."""
         if key == DEFINE:
             return self._define
         if key == LENT:
@@ -73,7 +73,7 @@ def _on_interrupt(number: int, frame: Any) -> None:
     """Somebody wants the task to look whether it is cancelled; that may have been another one, or
     it knows already."""
     for _ in range(LOOKS):
-        if _bridge.native.take_cancelled():  # what it started is, too, if that is to be
+        if _bridge.native.take_cancelled():  # tasks that it started are cancelled too, if requested
             raise KeyboardInterrupt("the task was cancelled")
 
 
@@ -93,7 +93,7 @@ def interrupt(pid: int) -> None:
             if file.read(6) == b"troupe":
                 os.kill(pid, signal.SIGINT)
     except OSError:
-        return  # it is gone
+        return  # the process is gone
 
 
 def _loaded(payload: bytes) -> tuple[Callable[..., Any], str]:

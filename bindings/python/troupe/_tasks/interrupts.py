@@ -26,7 +26,7 @@ class _Reminder:
 
 
 class Reminders:
-    """Whom to signal again, and when. One owner."""
+    """Threads to signal again, and the times. One owner."""
 
     def __init__(self) -> None:
         self._open: list[_Reminder] = []

@@ -42,12 +42,12 @@ class Lane:
     open: bool
     since: float  # seconds: since it became idle, or since its last answer
     held: float = 0.0  # seconds
-    wanted: bool = False  # its room, by others of the cluster
+    wanted: bool = False  # true if others of the cluster want its room
 
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What is known of the tasks of one kind, and of the processes for them."""
+    """The known state of the tasks of one kind, and of the processes for them."""
 
     waiting: int
     work: float  # seconds that one process would take for what waits
@@ -56,15 +56,15 @@ class View:
     others_wait: bool  # tasks of another kind of this process wait
     strangers_wait: bool = False  # others of the cluster do
     may_borrow: int = 0  # processes that have room in what the task here, which waits, holds
-    starting: int = 0  # of `asked`: those that have room, and start there
+    starting: int = 0  # those of `asked` that have room, and start there
 
 
 @dataclasses.dataclass(frozen=True)
 class Orders:
-    """What is to be done."""
+    """The actions that the plan orders."""
 
     ask: int
-    withdraw: bool  # what was asked for and has no room yet
+    withdraw: bool  # withdraw requests that have no room yet
     give_back: tuple[int, ...]
     look_again: float | None  # seconds; None: not before something happens
     borrow: int = 0

@@ -41,7 +41,8 @@ ANSWER_MOST_S = 30.0
 
 
 class Leases:
-    """Of one session."""
+    """Leases processes for this session's tasks: asks the head for them, watches them, returns
+    them. One thread."""
 
     def __init__(self, session: _session.Session) -> None:
         self._session = session
@@ -54,7 +55,7 @@ class Leases:
         self._interrupters: dict[str, Any] = {}  # by node
         self._reminders = Reminders()
         self._strangers_asked = 0.0
-        self._waits = 0  # of the task that this process runs
+        self._waits = 0  # waits of the task that this process runs
         self._thread = threading.Thread(target=self._run, name="troupe-tasks", daemon=True)
         self._thread.start()
         session.on_close(self.close)
@@ -69,7 +70,7 @@ class Leases:
 
     @contextlib.contextmanager
     def pool(self, options: Mapping[str, Any]) -> Iterator[Pool]:
-        """That of tasks with these options of placement, to bind a function to.
+        """Return the pool of tasks with these placement options, to bind a function to.
 
         Raises ValueError or TypeError for wrong ones.
         """
@@ -244,7 +245,8 @@ class Leases:
                 )
 
     def _look_at_lent(self, host: TaskHost) -> None:
-        """What tasks of its own use of this process's CPUs, or will when their processes come."""
+        """Compute how much of this process's CPUs its own tasks use, or will when their processes
+        come."""
         used = 0.0
         for pool in self.pools():
             used += sum(lease.borrows for lease in pool.asked.values())
@@ -282,7 +284,7 @@ class Leases:
         )
         _calls.aim(lease.channel, info["address"], self._session.control)
         lease.address, lease.came = info["address"], time.monotonic()
-        with self._lock:  # who cancels a task that goes there at once finds it
+        with self._lock:  # a cancellation of a task that is sent there at once finds it
             lease.lane = pool.native.open(lease.channel)
             pool.here[lease.lane] = lease
             self.told.note(lease)
@@ -387,7 +389,7 @@ class Leases:
             )
 
     def _strangers_wait(self, pool: Pool, now: float) -> bool:
-        """Whether actors that are not ours wait for what our processes hold.
+        """Return True if actors of others wait for resources that our processes hold.
 
         Asked of the head every TURN_S, and only where something was held for so long.
         """
@@ -424,7 +426,7 @@ class Leases:
         return True
 
     def _lets_go(self, pool: Pool, lease: Lease, idle_since: float, *, over: bool) -> bool:
-        """Whether nobody holds an object of its process, which would go with it.
+        """Return True if nobody holds an object of the process, which would be lost with it.
 
         It is asked, and the answer counts if it has run nothing since. One that is over and stays
         lends what it holds: tasks that it has started may need that.
@@ -444,7 +446,7 @@ class Leases:
         try:
             return bool(_calls.get(asked) == 0)
         except exceptions.TroupeError:
-            return True  # it is gone
+            return True  # the process is gone
 
     def _end(self, lease: Lease) -> None:
         lease.over = True
@@ -519,7 +521,7 @@ class Leases:
 
 
 def _lender() -> str:
-    """Who holds the CPUs that this process lends to processes for its tasks."""
+    """Return the actor that holds the CPUs which this process lends to processes for its tasks."""
     host, context = TaskHost.current, ActorContext.current
     return (host.lending.lender if host is not None else "") or (
         context.actor if context is not None else ""

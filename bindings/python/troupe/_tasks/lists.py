@@ -38,7 +38,7 @@ process had."""
 
 
 class Answers:
-    """What one question has brought so far."""
+    """The answers to one question so far."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -46,7 +46,7 @@ class Answers:
         self._count = 0
 
     def add(self, told: bytes) -> None:
-        """One process has answered, or is gone. Any thread."""
+        """Count the answer of one process, or its end. Any thread."""
         tasks = json.loads(zlib.decompress(told)) if told else []
         with self._news:
             self._tasks += tasks
@@ -134,7 +134,7 @@ _session.hearers.update(TellTasks=hear, TasksTold=hear)
 
 
 class Told:
-    """What a process with tasks tells the head: that it has some, and which when it is asked; and
+    """The tasks a process reports to the head: that it has some, which ones when it is asked, and
     where its latest tasks ran."""
 
     def __init__(self, session: _session.Session, wake: Callable[[], None]) -> None:
@@ -162,7 +162,7 @@ class Told:
                 ask, told = {"ask": question["ask"]}, zlib.compress(json.dumps(tasks).encode(), 1)
             with contextlib.suppress(
                 exceptions.TroupeError
-            ):  # who asked hears that this process did not answer
+            ):  # the asker learns that this process did not answer
                 self._session.request("TasksTold", ask, told)
 
     def note(self, lease: Any) -> None:

@@ -73,7 +73,7 @@ def put(
 
 
 def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
-    """It as it is put where its tensors are to stay in this process."""
+    """Return `value` in the form that put() takes where its tensors stay in this process."""
     from troupe._actors import method_table
     from troupe._base import calls as _calls
     from troupe._base.context import ActorContext
@@ -101,7 +101,7 @@ def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
 
 
 def _is_self(owner: Any) -> bool:
-    """Whether it is a handle of the actor that this process is. TypeError: it is none of any."""
+    """Return True if `owner` is a handle of this process's own actor. Raises TypeError if it is no handle."""
     from troupe._actors.handle import ActorHandle
     from troupe._tasks.host import actor_here
 

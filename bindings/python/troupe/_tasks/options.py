@@ -32,7 +32,7 @@ class TaskOptions:
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def target(self, key: str) -> str:
-        """What the call path takes for a call of the function known by `key`."""
+        """Return the call target of the function known by `key`."""
         return self.returns.target(key)
 
     @property
@@ -71,7 +71,7 @@ def check(function: Callable[..., Any], options: Mapping[str, Any]) -> TaskOptio
     }
     retries, calls = held.get("max_retries"), held.get("max_calls")
     if calls is None:
-        # what a task leaves on a GPU, and a context of CUDA that it broke, go with its process
+        # Memory that a task leaves on a GPU, and a CUDA context that it broke, end with its process
         calls = 1 if options.get("num_gpus") else 0
     return TaskOptions(
         name=str(options.get("name") or getattr(function, "__qualname__", "task")),
@@ -93,7 +93,7 @@ def _refuse_transport(value: Any) -> None:
 
 
 def placing(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that say where tasks run and with what; one CPU unless they say otherwise."""
+    """Return the options that say where tasks run and with which resources; one CPU by default."""
     options = selectors.of_node(options)
     chosen = {
         name: value for name, value in options.items() if name in PLACED and value is not None

@@ -1,5 +1,5 @@
-"""What a session has of one kind of tasks: their options, the processes for them, and which tasks
-are not over; and what ends tasks."""
+"""A session's pool of one kind of tasks: their options, the processes for them, the unfinished
+tasks; and the ending of tasks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from troupe._tasks.of_session import LEASES
 
 
 class Lease:
-    """One process, from its request on."""
+    """A leased process, from its request on."""
 
     def __init__(self, pool: Pool, actor: str) -> None:
         self.pool = pool
         self.actor = actor
-        self.starting = False  # it has room at a node, and has not come
+        self.starting = False  # granted room at a node, but not started yet
         self.lane = 0
-        self.borrows = 0.0  # of what the task of this process holds
+        self.borrows = 0.0  # CPUs borrowed from the task of this process
         self.channel: Any = None
         self.over = False
         self.address: dict[str, Any] = {}
@@ -42,7 +42,7 @@ class Pool:
         self, wake: Callable[[], None], options: Mapping[str, Any], spec: Mapping[str, Any]
     ) -> None:
         self.options = dict(options)
-        self.told = False  # that no node can hold its tasks' processes
+        self.told = False  # true if the user was told that no node can hold its tasks' processes
         self.cpus = resources.from_wire(spec["resources"]).get("CPU", 0.0)
         self.needs = {each["name"] for each in spec["resources"]}
         self.native = native.TaskPool(wake)
@@ -57,20 +57,20 @@ class Pool:
         self.blocking_said = False
         self.payloads: dict[
             bool, bytes
-        ] = {}  # what its processes begin with; those that borrow, others
-        self.claims = 0  # of those who bind a function to it just now
+        ] = {}  # environments its processes begin with; processes that borrow have others
+        self.claims = 0  # number of threads that bind a function to it just now
 
     @property
     def unused(self) -> bool:
-        """Whether it has no process and no task, and no function could bring one: each refers to
-        the native pool."""
+        """True if the pool has no process and no task, and no function that could bring one: each
+        refers to the native pool."""
         if self.claims or self.asked or self.here or sys.getrefcount(self.native) > 2:
             return False
         found: bool = self.native.waiting == 0 and self.native.held_back == 0
         return found
 
     def lane(self, lane: tuple[int, int, bool, float], now: float) -> lease_policy.Lane:
-        """What the plan is to know of one of its processes, as the native pool tells it."""
+        """Return the plan's view of one of the processes, from the native pool's numbers."""
         lease = self.here.get(lane[0])
         if lease is None or lease.borrows:
             return lease_policy.Lane(*lane)
@@ -78,7 +78,7 @@ class Pool:
         return lease_policy.Lane(*lane, held=now - lease.came, wanted=wanted)
 
     def fail_waiting(self, error: exceptions.TroupeError) -> None:
-        """That is what becomes of the tasks that have no process."""
+        """Fail the tasks that have no process with `error`."""
         error.__dict__["_passed_on"] = True
         self.native.fail_waiting(error)
 
@@ -108,7 +108,7 @@ def note_bound(function: Any) -> None:
 
 
 def unbind() -> None:
-    """Their session is over, or this is a forked child of its process."""
+    """Unbind all functions: their session is over, or this is a forked child of its process."""
     for function in list(_bound):
         function.unbind()
     _bound.clear()

@@ -1,5 +1,4 @@
-"""What a task that waits lends: the CPUs of its process, first to tasks of its own, then to whoever
-waits.
+"""Lending of CPUs by a task that waits: first to tasks of its own, then to whoever waits.
 
 Tasks that this process started may have them at once (`_tasks.leases`). When the wait has lasted
 LEND_AFTER_S, what those do not use is the node's to give, until the wait is over: the worker is
@@ -25,19 +24,19 @@ _UNIT = 10_000
 
 
 class Lending:
-    """Of one process for tasks that has `cpus`, from the actor `lender` or, where that is empty,
-    its own."""
+    """The lending of one process for tasks that has `cpus`, from the actor `lender` or, where that
+    is empty, its own."""
 
     def __init__(self, cpus: float, lender: str) -> None:
         self.cpus, self.lender = cpus, lender
         self._lock = threading.Lock()
-        self._waits = 0  # that have lasted
+        self._waits = 0  # waits that have lasted
         self._over = False
         self._said = (False, 0)
 
     @property
     def lent(self) -> float:
-        """What the node may give to others just now."""
+        """The CPUs that the node may give to others just now."""
         return self._said[1] / _UNIT
 
     @contextlib.contextmanager
@@ -52,7 +51,7 @@ class Lending:
                 if leases is None:
                     self._say(0.0)
             if leases is not None:
-                leases.wake()  # its thread looks what is in use
+                leases.wake()  # its thread counts the CPUs in use
             yield
         finally:
             with self._lock:
@@ -106,7 +105,7 @@ def waiting(
     timeout."""
     session = _session.current_or_none()
     if session is None or not _bridge.native.running_call():
-        yield timeout  # it is a thread of the user's
+        yield timeout  # a thread of the user's
         return
     leases = LEASES.known(session)
     begun = time.monotonic()

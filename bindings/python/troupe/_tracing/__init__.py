@@ -1,1 +1,1 @@
-"""Where time goes: spans that processes record, and stacks and profiles taken from outside."""
+"""Recorded time: spans of processes, and stacks and profiles taken from outside."""

@@ -160,7 +160,7 @@ def _track_of(ring: Ring, span: Span) -> str:
 def _bar(span: Span, shift_ns: int) -> _Bar:
     try:
         value = _VALUES.get(Kind(span.kind))
-    except ValueError:  # of a later version
+    except ValueError:  # written by a later version
         value = None
     return _Bar(
         (span.begin_ns + shift_ns) / 1000,

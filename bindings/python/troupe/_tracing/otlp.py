@@ -19,7 +19,7 @@ SPANS_AT_ONCE = 2_000
 """Spans of one request: about 1 MiB, which every collector takes."""
 TIMEOUT_S = 30.0
 _PATH = "/v1/traces"
-_INTERNAL, _SERVER, _CLIENT = 1, 2, 3  # of opentelemetry.proto.trace.v1.Span.SpanKind
+_INTERNAL, _SERVER, _CLIENT = 1, 2, 3  # values of opentelemetry.proto.trace.v1.Span.SpanKind
 _KINDS = {"call": _CLIENT, "run": _SERVER}
 
 

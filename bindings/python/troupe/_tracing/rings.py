@@ -34,7 +34,7 @@ BYTES_EACH = RECORD.size // 2
 
 
 class Span(NamedTuple):
-    """One record of a ring."""
+    """A record of a ring."""
 
     number: int
     begin_ns: int
@@ -110,7 +110,7 @@ def parse(data: bytes, next_after: int | None = None, since_ns: int = 0) -> Ring
 def _label(text: bytes) -> dict[str, Any]:
     try:
         label = json.loads(text)
-    except ValueError:  # it was cut off
+    except ValueError:  # the record was cut off
         return {}
     return label if isinstance(label, dict) else {}
 
@@ -197,7 +197,7 @@ def main() -> None:
     paths = files(options.folders)
     most = max(options.bytes_max // BYTES_EACH // max(len(paths), 1), SPANS_EACH_MIN)
     for path in paths:
-        with contextlib.suppress(OSError):  # its process's worker has just removed it
+        with contextlib.suppress(OSError):  # the process's worker has just removed it
             ring = read(path, since_ns)
             if ring is None or not is_wanted(ring.label, options.launch, options.actor):
                 continue

@@ -113,7 +113,7 @@ def _yama_scope() -> int:
 
 
 def _what_to_do(scope: int, by_worker: bool) -> str:
-    """Who may read a process here, and how to be one of them."""
+    """Return a sentence on who may read a process here, and how to be allowed to."""
     if scope == 0 or os.geteuid() == 0:
         return (
             "reading another process needs ptrace rights: run it as the worker's user, and in a "

@@ -30,7 +30,7 @@ LINK_S, LINK_LOCAL_S = (
     10.0,
     60.0,
 )  # for a run that is made before the launch; in a file, whose database may have to be made first
-LEAVES_S = 10.0  # where the caller leaves, and with it the cluster or the store ends
+LEAVES_S = 10.0  # time for the caller to leave, when the cluster or the store ends with it
 GIT_S = 5.0
 AGAIN_S = 1.0
 _TRAVELS = (
@@ -38,7 +38,7 @@ _TRAVELS = (
     "pip",
     "uv",
     "config",
-)  # of the launch's runtime_env, what its tracker needs too
+)  # parts of the launch's runtime_env that its tracker needs too
 
 
 def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") -> Tracked | None:
@@ -63,7 +63,7 @@ def tracked(session: Any, spec: dict[str, Any], options: Any, source: str = "") 
                 _say(options, "MLflow is not installed here: pip install mlflow")
             return None
         return _begun(session, spec, options, given, program, source or _source(spec))
-    except Exception as error:  # whatever it is, the launch goes on
+    except Exception as error:  # the launch goes on whatever the error
         _say(options, f"{type(error).__name__}: {rule.without_secrets(str(error), given)}")
         return None
 
@@ -73,7 +73,7 @@ def _say(options: Any, text: str) -> None:
 
 
 def of_this_program() -> dict[str, Any]:
-    """What the program has said to MLflow, if it has imported it: its active run and address."""
+    """Return the program's MLflow state, if it has imported it: its active run and address."""
     mlflow = sys.modules.get("mlflow")
     active = getattr(mlflow, "active_run", None)
     run = active() if active is not None else None
@@ -165,7 +165,7 @@ def _travels_on(variables: list[dict[str, str]], tracker: str) -> None:
 
 
 def user_name() -> str:
-    """Who runs this process, as MLflow's tags have it."""
+    """Return the user of this process, as MLflow's tags name it."""
     import getpass
 
     with contextlib.suppress(Exception):
@@ -280,7 +280,7 @@ class Tracked:
                 break
             except (
                 exceptions.TroupeError
-            ):  # it is made anew elsewhere, and begins with what it says
+            ):  # the tracker is started anew elsewhere, and begins with its own report
                 seen = 0
                 self._ended.wait(AGAIN_S)
                 continue
@@ -335,8 +335,8 @@ class Tracked:
         )
 
     def _end_run(self, outcome: str) -> None:
-        """What the tracker could not write any more to a store of this program's, or for a launch
-        that there is none of."""
+        """End the run in the place of a tracker that could not write to this program's store any
+        more, or that had no launch."""
         if self._store is not None and (self._wish.local or not self._launch):
             self._store.end_run(
                 self._wish.run if self._wish.is_made else "", self._launch, rule.status_of(outcome)

@@ -58,7 +58,7 @@ class Away(Exception):
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether this says that the store could not be reached, or is not well; not that it refused
+    """Return True if the error means that the store was unreachable or unwell; False if it refused
     something."""
     if isinstance(error, (Away, OSError)):  # requests' exceptions are OSErrors
         return True
@@ -69,7 +69,7 @@ def is_away(error: BaseException) -> bool:
 
 
 class Breaker:
-    """Whether the store is asked, of one process. Any thread."""
+    """A circuit breaker that decides whether the store is asked, for one process. Any thread."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Breaker:
         self._until = math.inf if absent else 0.0
 
     def call(self, action: Callable[[], Any]) -> Any:
-        """What it gives. Raises Away while the store is not asked, and what it raises."""
+        """Return `action()`. Raises Away while the store is not asked, and the errors of `action`."""
         with self._lock:
             if self._now() < self._until:
                 raise Away("the tracking store did not answer, and is not asked at this moment")
@@ -135,7 +135,7 @@ class Guard:
         self._changed: set[int] = set()
 
     def store(self, store: Any) -> Any:
-        """The same, changed; once."""
+        """Return the store with its logging methods replaced, once."""
         if id(store) in self._changed:
             return store
         self._changed.add(id(store))
@@ -235,7 +235,7 @@ class Guard:
 def _without_params(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Of log_batch(run_id, metrics, params, tags)."""
+    """Return the arguments of log_batch(run_id, metrics, params, tags) without params."""
     if "params" in kwargs:
         kwargs = {**kwargs, "params": []}
     return (*args[:2], [], *args[3:]) if len(args) > 2 else args, kwargs

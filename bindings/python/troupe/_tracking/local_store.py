@@ -1,4 +1,4 @@
-"""What makes runs for a program's launches, in a process beside it: `python -P -m
+"""A process beside a program that makes runs for its launches: `python -P -m
 troupe._tracking.local_store FOLDER`, the address in ADDRESS. MLflow is imported from FOLDER where
 the interpreter has none.
 
@@ -34,7 +34,7 @@ FRAME_BYTES_MAX = 64 << 20
 
 
 def write(to: BinaryIO, header: dict[str, Any], body: bytes) -> None:
-    """One frame."""
+    """Write one frame."""
     head = json.dumps(header).encode()
     to.write(struct.pack("!II", len(head), len(body)) + head + body)
     to.flush()
@@ -58,7 +58,7 @@ def main() -> None:
         each for each in sys.argv[1:] if each and each not in sys.path
     ]  # last: what else is in there is the program's
     frames = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no frame
+    os.dup2(2, 1)  # output of libraries must not be read as frames
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     for name in [name for name in os.environ if name.startswith("_MLFLOW_SERVER_")]:
         del os.environ[name]
@@ -91,7 +91,7 @@ class Store:
         self._server: Any = None
         self._open: dict[str, str] = {}  # run -> its launch, "" where that is not known
         os.environ[rule.URI] = (
-            uri  # of MLflow's fluent functions, which say how a workspace of Databricks is reached
+            uri  # MLflow's fluent functions, which know how a workspace of Databricks is reached
         )
 
     def load(self) -> tuple[dict[str, Any], bytes]:
@@ -133,7 +133,7 @@ class Store:
             self._end(run, status)
 
     def answer(self, header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
-        """What MLflow's server says to a request."""
+        """Return the answer of MLflow's server to a request."""
         answer = self._app().open(
             header["path"], method=header["method"], data=body, content_type=header["type"] or None
         )
@@ -145,7 +145,7 @@ class Store:
         self._open.pop(run, None)
         with contextlib.suppress(
             Exception
-        ):  # of a store that is full or gone: there is nobody to be told
+        ):  # raised for a store that is full or gone: there is nobody to tell
             from troupe._tracking import runs
 
             runs.client(self._uri).set_terminated(run, status)
@@ -161,7 +161,7 @@ class Store:
         return self._server
 
     def _note(self, header: dict[str, Any], body: bytes, content: bytes, status: int) -> None:
-        """Which runs of launches are open."""
+        """Note which runs of launches are open."""
         if (
             status != 200
             or header["method"] != "POST"

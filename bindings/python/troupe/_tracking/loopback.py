@@ -62,7 +62,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Request)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """One more connection, on a thread; closed at once where there are OPEN_MAX."""
+        """Handle a connection on a thread; close it at once if there are OPEN_MAX."""
         if self._room.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -128,7 +128,7 @@ class _Request(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve
 
     def _refuse(self, status: int, code: str, text: str) -> None:
-        self.close_connection = True  # its body was not read
+        self.close_connection = True  # the body was not read
         self._answer(status, "application/json", problem(code, text))
 
     def _answer(self, status: int, kind: str, content: bytes) -> None:

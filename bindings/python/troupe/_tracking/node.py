@@ -1,5 +1,5 @@
-"""What a tracked launch has on each of its nodes: MLflow's system metrics, and where the store is
-the caller's own, the door to it."""
+"""The parts of a tracked launch on each of its nodes: MLflow's system metrics, and a loopback proxy
+where the store is the caller's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THREAD = "SystemMetricsMonitor"  # as MLflow calls it
 
 
 class NodeMetrics:
-    """One SystemMetricsMonitor for a node and a launch, on threads of this process.
+    """The SystemMetricsMonitor of a node and a launch, on threads of this process.
 
     It is made anew where it has given up: a server that was away for a while, or a run that
     somebody has ended too early.
@@ -44,7 +44,8 @@ class NodeMetrics:
                 local=bool(os.environ.get("MLFLOW_TRACKING_TOKEN"))
                 and self._uri.startswith("http://127.0.0.1:")
             )
-            os.environ.pop("MLFLOW_SYSTEM_METRICS_NODE_ID", None)  # one name for all nodes
+            # Must not give all nodes one name
+            os.environ.pop("MLFLOW_SYSTEM_METRICS_NODE_ID", None)
             monitor = self._started()
             while not self._over.wait(AGAIN_S):
                 if not any(each.name == _THREAD for each in threading.enumerate()):
@@ -74,7 +75,7 @@ class NodeMetrics:
 
 
 class NodeTracker:
-    """That of a node other than the tracker's own: an actor there, which ends with the tracker."""
+    """The tracking actor of a node other than the tracker's own, which ends with the tracker."""
 
     def __init__(self, tracker: Any, node_name: str, token: str | None) -> None:
         self._tracker, self._name = tracker, node_name
@@ -83,7 +84,7 @@ class NodeTracker:
         threading.Thread(target=_load, name="troupe-load", daemon=True).start()
 
     def uri(self) -> str:
-        """Of the door; "": there is none."""
+        """Return the address of the loopback proxy; "" if there is none."""
         return self._door.uri if self._door is not None else ""
 
     def measure(self, run: str, uri: str) -> None:
@@ -118,7 +119,7 @@ class NodeTracker:
 
 
 def _load() -> None:
-    """What takes seconds, before it is asked for. What is missing is said then."""
+    """Import modules that take seconds, before they are needed. A missing one is reported when it is used."""
     with contextlib.suppress(Exception):
         importlib.import_module("mlflow.system_metrics.system_metrics_monitor")
 

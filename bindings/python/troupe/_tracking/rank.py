@@ -58,7 +58,7 @@ def run_id() -> str:
 
 
 class Known:
-    """What the tracker says to this rank, asked once."""
+    """The tracker's answer to this rank, asked once."""
 
     def __init__(self, session: Any, rank: dict[str, Any]) -> None:
         self._session, self._rank = session, rank
@@ -69,7 +69,7 @@ class Known:
         self._pid = os.getpid()
 
     def there(self) -> dict[str, Any]:
-        """What is known of the run; the environment names it.
+        """Return the known facts about the run, which the environment names.
 
         Blocks, START_S at most. Never raises.
         """
@@ -122,7 +122,8 @@ class Known:
             threading.Thread(target=self.there, name="troupe-tracking", daemon=True).start()
 
     def guard(self, *, absent: bool) -> Any:
-        """What changes the stores of this process; `absent`: those in whose place there is none.
+        """Return the guard that replaces the stores of this process; `absent`: stores in whose
+        place there is none.
 
         Blocks as `there`.
         """

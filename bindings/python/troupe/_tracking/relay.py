@@ -20,7 +20,7 @@ AGAIN_S = 1.0
 
 
 class Relay:
-    """Of one launch; a thread. `say` hears of what does not work."""
+    """The relay of one launch; a thread. `say` is called with errors."""
 
     def __init__(self, tracker: Any, store: StoreProcess, say: Callable[[str], None]) -> None:
         self._tracker, self._store, self._say = tracker, store, say
@@ -38,7 +38,7 @@ class Relay:
                 asked = _calls.get(self._tracker.exchange.remote(answers))
             except exceptions.ActorDiedError:
                 return
-            except exceptions.TroupeError:  # it is made anew elsewhere
+            except exceptions.TroupeError:  # the actor is started anew elsewhere
                 if self._over.wait(AGAIN_S):
                     return
                 continue

@@ -28,16 +28,16 @@ _STATUS = {"succeeded": "FINISHED", "failed": "FAILED"}
 
 @dataclass(frozen=True)
 class Wish:
-    """What the run of one launch is to be.
+    """The run wanted for one launch.
 
     Plain values, which travel; credentials are not among them.
     """
 
-    local: bool  # its store is a file of the caller's: what the ranks say goes there
+    local: bool  # true if the store is a file of the caller's: metrics of the ranks are sent there
     store: str  # the address, for people
     name: str
-    run: str = ""  # one that is there already; "": a new one
-    is_made: bool = False  # that one was made for this launch, whose end is its end
+    run: str = ""  # id of an existing run; "": a new one
+    is_made: bool = False  # true if the run was made for this launch, and ends with it
     parent: str = ""
     experiment: str = ""
     experiment_name: str = ""
@@ -47,12 +47,12 @@ class Wish:
 
     @property
     def is_adopted(self) -> bool:
-        """Whether the run is its maker's: it is not ended here."""
+        """True if the run belongs to its maker, and is not ended here."""
         return bool(self.run) and not self.is_made
 
 
 def says_no(asked: bool | None, environment: Mapping[str, str]) -> bool:
-    """Whether the option or the variable forbids it."""
+    """Return True if the option or the variable forbids it."""
     return asked is False or (asked is None and environment.get(SWITCH, "").strip().lower() in _NO)
 
 
@@ -64,8 +64,8 @@ def wanted(
     uri_is_set: bool = False,
     by_default: bool = False,
 ) -> bool:
-    """Whether a launch is tracked where MLflow is installed: with an address, an active run, or by
-    default, unless something says no.
+    """Return True if a launch is tracked where MLflow is installed: with an address, an active run,
+    or by default, unless something says no.
 
     >>> server = {"MLFLOW_TRACKING_URI": "http://10.0.0.9:5000"}
     >>> wanted(None, server), wanted(None, {}), wanted(False, {}, active=True)
@@ -94,7 +94,7 @@ def shown(uri: str) -> str:
 
 
 def link(uri: str, experiment: str, run: str) -> str:
-    """Where a person looks at a run; of a store without pages, its name."""
+    """Return the URL of a run; for a store without pages, a text that names it."""
     if urlsplit(uri).scheme in ("http", "https"):
         return f"{shown(uri).rstrip('/')}/#/experiments/{experiment}/runs/{run}"
     return f"run {run} in {shown(uri)}"

@@ -11,7 +11,8 @@ from typing import Any
 from troupe._tracking import rule
 
 ANSWER_S, TRIES = "5", "1"
-ANSWER_LOCAL_S = "90"  # of a store beside the caller, whose process loads its libraries first
+# Limit for a store beside the caller, whose process loads its libraries first
+ANSWER_LOCAL_S = "90"
 ERROR_CHARS_MAX = 600
 
 
@@ -20,7 +21,7 @@ class Late(Exception):
 
 
 def within(seconds: float, what: str, action: Callable[[], Any]) -> Any:
-    """What `action()` gives.
+    """Return `action()`, run on a thread for at most `seconds`.
 
     Raises what it raises, and Late after so many seconds, while it may go on.
     """
@@ -52,7 +53,7 @@ def impatient(*, local: bool = False) -> None:
 
 
 def words_of(error: BaseException) -> str:
-    """What went wrong, in one line without secrets."""
+    """Return the error in one line without secrets."""
     text = " ".join(str(error).split())
     return rule.without_secrets(f"{type(error).__name__}: {text}"[:ERROR_CHARS_MAX], os.environ)
 
@@ -92,7 +93,7 @@ def _experiment(at: Any, wish: rule.Wish) -> str:
 
 
 def link_of(uri: str, experiment: str, run: str) -> str:
-    """Where a person looks at it."""
+    """Return the URL at which a person looks at the run."""
     if uri.split(":")[0] in ("databricks", "databricks-uc", "uc"):
         try:
             from mlflow.utils.databricks_utils import get_databricks_run_url
@@ -100,6 +101,6 @@ def link_of(uri: str, experiment: str, run: str) -> str:
             found = get_databricks_run_url(uri, run)
             if found:
                 return str(found)
-        except Exception:  # what it needs for that is not here
+        except Exception:  # the needed package is not installed here
             return rule.link(uri, experiment, run)
     return rule.link(uri, experiment, run)

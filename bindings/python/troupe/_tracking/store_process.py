@@ -57,7 +57,7 @@ def process_of(uri: str, environment: Mapping[str, str], session: Any) -> StoreP
         known = _processes.get(key)
         if known is None or not known.is_running():
             for other in [each for each in _processes if each[0] != key[0]]:
-                del _processes[other]  # of a process that this one is a fork of
+                del _processes[other]  # belongs to a process that this one is a fork of
             known = _processes[key] = StoreProcess(uri, environment)
         known.hold(session)
         return known

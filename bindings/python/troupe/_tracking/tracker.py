@@ -29,7 +29,8 @@ from troupe._tracking import loopback, node as _node, rule, runs
 from troupe._tracking.node import NodeMetrics
 
 OPEN_S = 20.0  # for the run to be there, once MLflow is imported
-OPEN_LOCAL_S = 80.0  # where the caller's store is made first, or MLflow is still being imported
+# Limit where the caller's store is made first, or MLflow is still being imported
+OPEN_LOCAL_S = 80.0
 END_S = 30.0
 TAG_S = 10.0
 HEARD_S = 10.0  # for the caller to hear the last word
@@ -61,7 +62,7 @@ class Tracker:
         self._measured: set[str] = set()
         self._epoch = 1
         self._tagging: threading.Thread | None = (
-            None  # what says whose a run is that was made before the launch
+            None  # tag with the owner of a run that was made before the launch
         )
         self._asked: dict[int, asyncio.Future[loopback.Answer]] = {}
         self._waiting: asyncio.Queue[tuple[int, str, str, str, bytes]] = asyncio.Queue(WAITING_MAX)
@@ -81,7 +82,7 @@ class Tracker:
         self._begin(launch)
         if (
             node not in self._nodes
-        ):  # what it has takes a while to load MLflow: beside the run's making
+        ):  # loading MLflow takes a while: do it while the run is being made
             self._nodes[node] = asyncio.create_task(self._of_node(node, node_name))
         await self._known.wait()
         if not self._run:
@@ -94,7 +95,8 @@ class Tracker:
         uri = await self._node(node, node_name)
         env = {rule.RUN: self._run, rule.EXPERIMENT: self._experiment}
         if self._wish.system_metrics:
-            env[rule.SYSTEM_METRICS] = "false"  # of the rank's own: the node's are written already
+            # For the rank's own metrics: the node's are written already
+            env[rule.SYSTEM_METRICS] = "false"
         if self._door is not None:
             env.update({rule.URI: uri, rule.TOKEN: self._door.token})
         return {
@@ -117,8 +119,8 @@ class Tracker:
         self._say("warning", text)
 
     async def news(self, seen: int) -> tuple[list[tuple[str, str]], bool]:
-        """What was said after the first `seen`: (kind, text), kinds `link`, `warning`, `ended`; and
-        whether that is all. Waits for it."""
+        """Return the messages after the first `seen`, as (kind, text) with kinds `link`, `warning`,
+        `ended`, and whether there will be more. Waits for one. Waits for it."""
         while len(self._said) <= seen and not self._over:
             self._said_more.clear()
             await self._said_more.wait()
@@ -333,7 +335,7 @@ class Tracker:
         )
 
     def _before(self) -> dict[str, str]:
-        """What the tracker remembered that was here before."""
+        """Return the values that an earlier instance of the tracker stored."""
         _, value, data = _session.current().request(
             "KvGet", {"scope": rule.SCOPE, "key": self._me()}
         )
@@ -342,9 +344,9 @@ class Tracker:
         return kept
 
     def _find_launch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Which launch it is, is among the cluster's values as soon as there is one: whoever would
-        say it, the caller or a rank, may be gone before it can. Where there is none after UNTOLD_S,
-        the caller was gone before it had submitted one."""
+        """Find the launch among the cluster's values, since the caller or a rank may be gone before
+        it can name it. If there is none after UNTOLD_S, the caller was gone before it had submitted
+        one. Where there is none after UNTOLD_S, the caller was gone before it had submitted one."""
         pause_s, waited_s = 0.0, 0.0
         while not self._told.wait(pause_s):
             waited_s, pause_s = waited_s + pause_s, min(2 * pause_s, UNTOLD_S) or 1.0

@@ -1,4 +1,4 @@
-"""What decorators with options give, as checkers and editors read it."""
+"""Types of decorators with options, as checkers and editors read them."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Concatenate, Protocol, overload

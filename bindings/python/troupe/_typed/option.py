@@ -1,4 +1,5 @@
-"""One table for the options of a kind of thing: a TypedDict whose annotations say all of each.
+"""A table of options for one kind of thing: a TypedDict whose annotations give all facts of each
+option.
 
     class LaunchOptions(TypedDict, total=False):
         exit_grace: Annotated[float, Option(60.0, "Seconds that ...", _grace, wire="exit_grace_ms")]
@@ -30,7 +31,7 @@ def _as_held(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of one option besides its name and type.
+    """The facts about one option besides its name and type.
 
     Attributes:
         default: its value where it is not given.

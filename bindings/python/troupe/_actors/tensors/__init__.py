@@ -12,8 +12,8 @@ _thread = threading.local()
 
 @contextlib.contextmanager
 def left_where_they_are() -> Iterator[None]:
-    """What this thread loads meanwhile is only passed on, or looked at: values that name tensors
-    take none of them."""
+    """Leave tensors where they are while this thread loads values only to pass them on or look at
+    them."""
     before = are_left()
     _thread.left = True
     try:
@@ -23,5 +23,5 @@ def left_where_they_are() -> Iterator[None]:
 
 
 def are_left() -> bool:
-    """Whether this thread loads values to pass them on."""
+    """Return True if this thread loads values to pass them on."""
     return getattr(_thread, "left", False)

@@ -31,7 +31,8 @@ _opening = threading.Lock()
 
 
 def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]) -> list[Any]:
-    """Those of a value: the very ones in the process that keeps them, their copies elsewhere.
+    """Return the tensors of a value: the originals in the process that keeps them, copies
+    elsewhere.
 
     Raises OwnerDiedError where that is gone, TensorChangedError where one was changed since it was
     returned, ObjectFetchTimedOutError, ObjectLostError.
@@ -68,7 +69,7 @@ def tensors(place: kept.Place, key: str, method: str, specs: Sequence[kept.Spec]
 
 
 def _asked(place: kept.Place, what: str, given: tuple[Any, ...], limit_s: float) -> Any:
-    """What the process answers to a call.
+    """Return the answer of the process at `place` to a call.
 
     A connection that was there before may have been lost since, and the process live: then over a
     new one.
@@ -110,7 +111,8 @@ def _devices(specs: Sequence[kept.Spec]) -> list[str]:
 
 
 def _gpus() -> list[str]:
-    """The same by their numbers: asking makes a context of CUDA, as having a tensor there does."""
+    """Return the UUIDs of this process's GPUs, by number. Asking creates a CUDA context, as having
+    a tensor there does."""
     import torch
 
     return [
@@ -179,7 +181,7 @@ def _channel(place: kept.Place) -> tuple[Any, bool]:
 
 
 def _open(session: Any, place: kept.Place) -> Any:
-    if place.boot_id == boot_id():  # where the end of a connection is the end of its process
+    if place.boot_id == boot_id():  # there the end of a connection is the end of its process
         return _calls.connect_aside(
             {"unix_path": place.unix_path, "boot_id": place.boot_id}, str(place), session.control
         )

@@ -32,7 +32,7 @@ Spec = tuple[tuple[int, ...], str, str, bool, bool]
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where tensors are: in one process of an actor."""
+    """The process of an actor that keeps tensors."""
 
     actor: str
     incarnation: int
@@ -63,11 +63,11 @@ class Place:
         return cls(*fields[: len(dataclasses.fields(cls))])
 
     def fields(self) -> tuple[Any, ...]:
-        """It, as it travels."""
+        """Return the fields as a tuple, for pickling."""
         return dataclasses.astuple(self)
 
     def is_here(self) -> bool:
-        """Whether it is this process."""
+        """Return True if this process keeps the tensors."""
         actor = ActorContext.current
         return actor is not None and (self.actor, self.incarnation, self.pid) == (
             actor.actor,
@@ -81,7 +81,8 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """One tensor, its version when it was kept, and on a GPU what its contents are there after."""
+    """A stored tensor, its version when it was stored, and on a GPU the event its contents are
+    ready after."""
 
     tensor: Any
     version: int | None
@@ -92,7 +93,7 @@ class Kept:
 class KeptValue:
     """The tensors of one value."""
 
-    method: str  # that returned it; of what was put: PUT
+    method: str  # the method that returned it; PUT for values of put()
     tensors: tuple[Kept, ...]
     bytes: int
 
@@ -140,7 +141,7 @@ class TensorTable:
         _background.later(self.let_go, key)
 
     def let_go(self, key: str) -> None:
-        """Of the tensors of a key."""
+        """Drop the tensors of a key."""
         with self._changed:
             value = self._values.pop(key, None)
             if value is not None:
@@ -175,13 +176,13 @@ class TensorTable:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it is one of torch's; does not import torch."""
+    """Return True if `value` is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def stays(value: Any) -> bool:
-    """Whether it is a tensor that is kept where it is; does not import torch."""
+    """Return True if `value` is a tensor that stays in its process; does not import torch."""
     if type(value).__name__ not in ("Tensor", "Parameter"):
         return False
     torch = sys.modules.get("torch")
@@ -197,7 +198,7 @@ def stays(value: Any) -> bool:
 
 
 def spec_of(tensor: Any) -> Spec:
-    """What travels of it."""
+    """Return the shape, dtype, device and flags of a tensor, which travel in its place."""
     return (
         tuple(tensor.shape),
         str(tensor.dtype).removeprefix("torch."),
@@ -243,7 +244,8 @@ def _written(tensor: Any) -> Any:
 
 
 def bytes_max() -> int:
-    """What one process keeps of the CPU's memory: as much as it may write of objects."""
+    """Return how many bytes of CPU memory one process may use for kept tensors: as many as for
+    objects."""
     given = os.environ.get("TROUPE_OBJECT_STORE_MEMORY", "")
     return (
         int(given)

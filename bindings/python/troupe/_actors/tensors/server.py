@@ -1,5 +1,5 @@
-"""What gives this actor's tensors to others, on a thread of its own: an actor that is busy in a
-method gives them all the same.
+"""The server of this actor's tensors, on a thread of its own: it answers while the actor is busy in
+a method.
 
 It serves at the process's second call socket (`runtime/net/handover.h`), as calls are served:
 processes of this host come by the Unix socket, those of others over TLS, and what is large goes as
@@ -44,7 +44,7 @@ def table() -> kept.TensorTable:
 
 
 def table_or_none() -> kept.TensorTable | None:
-    """The same where the process has kept a tensor."""
+    """Return the tensor table, or None if this process has kept no tensor."""
     return _table
 
 
@@ -109,7 +109,7 @@ def _given(each: kept.Kept, devices: list[str]) -> tuple[str, Any]:
 
 
 def _dense(tensor: Any) -> Any:
-    """It as one that fills its memory in order, which travels beside the pickle
-    (`_code/tensors.py`) and alone."""
+    """Return a contiguous copy whose storage holds only this tensor, so that it is sent beside the
+    pickle (`_code/tensors.py`)."""
     tensor = tensor.resolve_conj().resolve_neg().contiguous()
     return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()

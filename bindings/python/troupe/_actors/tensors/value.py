@@ -28,7 +28,7 @@ _loading = threading.local()
 
 
 class CarriedValue:
-    """What `method` returned, or was given to put(), until it is pickled: once."""
+    """A value that `method` returned, or that was given to put(), until it is pickled: once."""
 
     __slots__ = ("_method", "_value")
 
@@ -49,7 +49,7 @@ class CarriedValue:
             )
         life = native.new_life()
         names = native.lend_life(life)
-        if names is None:  # what takes the value holds no refs: the tensors go with it
+        if names is None:  # the receiver holds no refs: the tensors are sent with the value
             return _pickled.plain_value, (self._value,)
         table = server.table()
         key = table.keep(self._method, found)
@@ -67,7 +67,7 @@ class CarriedValue:
 
 
 class PassedValue:
-    """One that came, and goes on as it is: its tensors stay where they are, and are held."""
+    """A received value that is passed on unchanged: its tensors stay where they are, and are held."""
 
     __slots__ = ("_fields", "_life")
 
@@ -111,7 +111,7 @@ def loaded(rest: Any, buffers: Sequence[Any], tensors: Sequence[Any]) -> Any:
 
 
 def tensor_at(number: int) -> Any:
-    """What stands at a place of the value that this thread loads."""
+    """Return the tensor at place `number` of the value that this thread loads."""
     return _loading.tensors[number]
 
 
@@ -126,7 +126,8 @@ def _without_tensors(value: Any, found: list[Any], buffers: list[pickle.PickleBu
         raise
     except (
         BaseException
-    ):  # what C pickle refuses (a lambda, a class of the script), cloudpickle may not
+        # The C pickler refuses some values (a lambda, a class of the script) that cloudpickle accepts
+    ):
         found.clear()
         buffers.clear()
         return _dumped(_cloud_pickler(), value, found, buffers)
@@ -141,7 +142,7 @@ def _dumped(kind: type, value: Any, found: list[Any], buffers: list[pickle.Pickl
 
 
 def _whole(tensor: Any) -> bytes:
-    """One that goes with the value: what it is made of stays nowhere."""
+    """Pickle a tensor that is sent with the value: its storage is kept nowhere."""
     with io.BytesIO() as sink:
         native.pickler_type()(sink, protocol=5).dump(tensor)
         return sink.getvalue()
@@ -200,8 +201,8 @@ def _value_with_tensors(
     specs: Sequence[tuple[Any, ...]],
     *life: Any,
 ) -> Any:
-    """One whose tensors stayed in an actor's process, which gives them now; `life` keeps them there
-    meanwhile."""
+    """Rebuild a value whose tensors stayed in an actor's process, which sends them now; `life`
+    keeps them there meanwhile."""
     from troupe._actors.tensors import fetch
 
     held = native.borrow_life(life)
@@ -220,5 +221,5 @@ def _tensor_place(number: int) -> Any:
 
 @_pickled.maker("whole_tensor")
 def _whole_tensor(data: bytes) -> Any:
-    """One of its tensors that does not stay anywhere: sparse, quantized, of a class of its own."""
+    """Rebuild a tensor that cannot stay in a process: sparse, quantized, or of a class of its own."""
     return pickle.loads(data)

@@ -74,24 +74,24 @@ def note_ending(group: Any) -> None:
 
 
 def collective_key(name: str, backend: str) -> str:
-    """What the collectives of one backend of a group are counted by."""
+    """Return the key under which the collectives of one backend of a group are counted."""
     return f"{name} {backend}"
 
 
 def message_key(name: str, receives: bool, mine: int, peer: int | None) -> str:
-    """What the messages are counted by that member `mine` of a group sends to, or receives from,
-    `peer`."""
+    """Return the key under which the messages that member `mine` of a group sends to, or receives
+    from, `peer` are counted."""
     return f"{name} {'recv' if receives else 'send'} {mine} {'any' if peer is None else peer}"
 
 
 def sent_to_key(name: str, peer: int) -> str:
-    """What the messages of a group are counted by that a process sends to `peer`, whichever member
+    """Return the key under which a group's messages to process `peer` are counted, whichever member
     it is."""
     return f"{name} sent {peer}"
 
 
 def making_key(name: str) -> str:
-    """What the making of a group is counted by."""
+    """Return the key under which the making of a group is counted."""
     return f"{name} made"
 
 
@@ -100,7 +100,7 @@ def counted(group: Any) -> list[tuple[str, int]]:
     them."""
     devices: dict[str, list[Any]] = {}
     for device in getattr(group, "_device_types", []):
-        with contextlib.suppress(RuntimeError):  # it has none for this device
+        with contextlib.suppress(RuntimeError):  # raised where there is no backend for this device
             devices.setdefault(group._get_backend(device).name(), []).append(device)
     name, found = _module._world.pg_names.get(group, ""), []
     for kind, those in devices.items():
@@ -146,7 +146,7 @@ def begun(key: str) -> tuple[int, bool]:
     collectives = _collectives(*parts)
     return (
         (0, True) if collectives is None else (collectives, more)
-    )  # it was never in that group: another process is, in this one's place
+    )  # this process was never in that group: it replaces another one
 
 
 def _collectives(name: str, backend: str) -> int | None:
@@ -186,8 +186,8 @@ def snapshot() -> dict[str, int]:
 
 
 def program_goes_on() -> bool:
-    """Whether a thread beside the main one may begin operations still: one that the process waits
-    for at its end, or any that is in torch.distributed."""
+    """Return True if a thread beside the main one may still begin operations: one that the process
+    waits for at its end, or any that is in torch.distributed."""
     frames = sys._current_frames()
     for thread in threading.enumerate():
         frame = frames.get(thread.ident or 0)

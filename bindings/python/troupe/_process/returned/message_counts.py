@@ -44,7 +44,7 @@ class GroupMessages:
         self.name, self.mine, self.has_devices = name, mine, has_devices
         self.sent: dict[int | None, int] = {}  # by the other member's rank in the group
         self.received: dict[int | None, int] = {}  # None: from whichever member sends
-        self.elsewhere: Counter[str] = Counter()  # of these, by type of device that is not the CPU
+        self.elsewhere: Counter[str] = Counter()  # counts by type of device, other than the CPU
         self.unclear = False
 
 
@@ -110,7 +110,7 @@ def _backends(group: Any) -> set[str]:
     """Return the names of the backends that the group's devices have."""
     found = set()
     for device in group._device_types:
-        with contextlib.suppress(RuntimeError):  # it has none for this device
+        with contextlib.suppress(RuntimeError):  # raised where there is no backend for this device
             found.add(group._get_backend(device).name())
     return found
 

@@ -54,7 +54,7 @@ class Parts:
             if not self._written and not group_counts.program_goes_on():
                 store = stores.beside(module._get_default_store())
                 store.set(f"{_KEY}/{part.run}/{rank}", json.dumps(group_counts.snapshot()))
-                store.set(f"{_KEY}/{part.run}", "1")  # one key to look at for whoever waits
+                store.set(f"{_KEY}/{part.run}", "1")  # a single key for waiters to watch
                 self._written = True
             return
         if self._still.has_moved(returned_peers.place(module), now):

@@ -57,7 +57,7 @@ def name_making(name: str) -> None:
 
 
 def is_making() -> bool:
-    """Whether a group is being made now."""
+    """Return True if a group is being made now."""
     return bool(_makings)
 
 
@@ -91,7 +91,7 @@ def _ends_by_barrier(given: dict[str, Any]) -> bool:
 
 
 def _of_launch(given: dict[str, Any]) -> bool:
-    """Whether a default group with these arguments is the one of all ranks of the launch."""
+    """Return True if a default group with these arguments is the one of all ranks of the launch."""
     rank, size = group_epochs.place()
     return (
         given.get("store") is None
@@ -168,8 +168,8 @@ class Peers:
 
 
 def place(module: Any) -> Any:
-    """Where the program's thread waits, with all that this process has begun; None: it waits for
-    nobody."""
+    """Return where the program's thread waits, with all operations this process has begun; None if
+    it waits for nobody."""
     thread = _parts.thread()
     frame = sys._current_frames().get(thread)
     if frame is None:

@@ -27,7 +27,7 @@ def begun(record: Mapping[str, int], word: Mapping[str, Any]) -> int | None:
     if group_counts.making_key(name) not in record:
         return None
     count = record.get(key, 0)
-    if word["kind"] == "send":  # which a receive from whichever rank may have taken
+    if word["kind"] == "send":  # a receive from any rank may have taken the message
         count += record.get(f"{key.rsplit(' ', 1)[0]} any", 0)
     return count
 

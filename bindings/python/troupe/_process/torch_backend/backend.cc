@@ -179,7 +179,7 @@ class GroupBackend : public c10d::Backend {
     return {kind, kTroupeUint8, kTroupeSum, 0, 0, send, recv, count, nullptr, nullptr, 0};
   }
 
-  /// What writes results into tensors that are not in one piece; nothing where all are.
+  /// Returns a function that writes results into tensors that are not contiguous; empty if all are.
   static std::function<void()> copies_back(const Tensors& tensors, const Tensors& flats) {
     bool all_same = true;
     for (size_t i = 0; i < tensors.size(); ++i) all_same = all_same && tensors[i].is_same(flats[i]);
@@ -312,7 +312,7 @@ class GroupBackend : public c10d::Backend {
   const TroupeGroupApi* const api_;
   TroupeGroup* const group_;
   std::atomic<uint64_t> seq_{0};
-  std::atomic<int64_t> timeout_ms_;  // of one operation
+  std::atomic<int64_t> timeout_ms_;  // timeout of one operation
 };
 
 c10::intrusive_ptr<c10d::Backend> create(uintptr_t api, uintptr_t group, int rank, int size,

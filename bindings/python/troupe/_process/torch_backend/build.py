@@ -75,13 +75,13 @@ def ensure() -> pathlib.Path:
 
 
 def _folder() -> pathlib.Path:
-    """Where it is kept: the user's cache folder."""
+    """Return the folder of built libraries, in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return pathlib.Path(base, "troupe", "torch_backend")
 
 
 def _key() -> str:
-    """What the library depends on, in a name: torch's version to be read by people, the rest
+    """Return a name for all that the library depends on: torch's version for people, the rest
     hashed."""
     import torch
 

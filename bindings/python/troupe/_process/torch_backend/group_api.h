@@ -1,5 +1,5 @@
-// What a library that is built against torch asks of the extension that knows nothing of torch:
-// plain C, so that both may come of different compilers.
+// Functions of the extension that a library built against torch calls: plain C, so that both may
+// come of different compilers.
 //
 //   const TroupeGroupApi* api = ...;            // its address is _native.group_api()
 //   api->start(group, &operation, done, context, error, sizeof error);
@@ -15,8 +15,8 @@
 
 typedef struct TroupeGroup TroupeGroup;
 
-/// What an operation is: the numbers of troupe::train::Collective, DataType and ReduceOp, which the
-/// extension holds them against when it is compiled.
+/// Kinds of operations: the numbers of troupe::train::Collective, DataType and ReduceOp, which the
+/// extension compares when it is compiled.
 enum TroupeKind {
   kTroupeAllReduce,
   kTroupeBroadcast,
@@ -61,7 +61,7 @@ typedef struct TroupeOperation {
   const void* send;
   void* recv;
   uint64_t count;
-  const size_t* send_counts;  // one for each rank, or NULL; read before `start` returns
+  const size_t* send_counts;  // one for each rank, rank, or NULL; read before `start` returns
   const size_t* recv_counts;
   uint64_t most_ms;  // how long it may take, 0: as long as it does; then the group is stopped
 } TroupeOperation;
@@ -73,7 +73,7 @@ typedef void (*TroupeDone)(void* context, const char* error, int source);
 
 typedef struct TroupeGroupApi {
   uint32_t version;
-  /// One more, or one less, who uses the group; the last one leaves it in order, and does not wait.
+  /// Counts the users of the group up or down; the last one leaves it in order, and does not wait.
   void (*retain)(TroupeGroup* group);
   void (*release)(TroupeGroup* group);
   /// Starts one operation. 0: `done` will be called, once. Else nothing was started, and `error`

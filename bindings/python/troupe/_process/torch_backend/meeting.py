@@ -50,7 +50,7 @@ def listen(door: Any) -> None:
 
 
 def _told(store: Any, what: str, rank: int, size: int, card: bytes) -> list[bytes]:
-    """What each rank says, in order; blocks until all have."""
+    """Return the text of each rank, in order; blocks until all have written theirs."""
     store.set(f"troupe/{what}/{rank}", card.hex())
     return [
         bytes.fromhex(bytes(store.get(f"troupe/{what}/{each}")).decode()) for each in range(size)

@@ -69,7 +69,7 @@ inline void ended(void* context, const char* error, int source) {
   const std::unique_ptr<Running> last(running);
   std::exception_ptr raised;
   try {
-    // Its type is what torch raises of groups.
+    // DistBackendError is the type that torch raises for groups.
     TORCH_CHECK_WITH(DistBackendError, last->error.empty(), last->error);
     if (last->after) last->after();
   } catch (...) {

@@ -27,7 +27,7 @@ _FOLDER = os.environ.get("TROUPE_JOB_MLFLOW", "")
 _URI = f"sqlite:///{_FOLDER}/mlflow.db"
 _ARTIFACTS, _RUN = os.path.join(_FOLDER, "artifacts"), os.path.join(_FOLDER, "run.json")
 _lock = threading.RLock()
-_depth = 0  # of calls of this process that have the turn
+_depth = 0  # number of nested calls of this process that have the turn
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )
