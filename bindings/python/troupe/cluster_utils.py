@@ -35,7 +35,7 @@ from troupe._cluster import (
 
 _STOP_GRACE_S = 5.0
 _ASK_AGAIN_S = 0.02
-# Of Ray's, about its own parts; they mean nothing here.
+# Options of Ray's for its own parts; they mean nothing here.
 _IGNORED = {
     "dashboard_host",
     "dashboard_port",
@@ -61,7 +61,7 @@ class ClusterNode:
 
     @property
     def alive(self) -> bool:
-        """Whether its worker's process runs."""
+        """True if the worker's process runs."""
         return self._started.process.poll() is None
 
     def end(self, grace: float) -> None:
@@ -127,8 +127,8 @@ class Cluster:
 
     @property
     def home(self) -> Path:
-        """Its TROUPE_HOME: with that set, the `troupe` command and other processes find the
-        cluster."""
+        """The cluster's TROUPE_HOME: with that set, the `troupe` command and other processes find
+        the cluster."""
         return self._folder.path
 
     @property

@@ -32,7 +32,7 @@ _COMPILE_OPTIONS = {
 
 
 class DAGNode:
-    """One step of a graph. Made by `bind`; of this process, it does not travel."""
+    """A step of a graph. Made by `bind`; usable in this process only."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class DAGNode:
     ) -> None:
         self._number = next(
             _numbers
-        )  # what a node takes was made before it: an order that can be run
+        )  # a node's arguments were made before it: the order can be run
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
         self._after = [each for each in after if each is not None]
         self._steps: list[DAGNode] | None = None
@@ -110,13 +110,13 @@ class DAGNode:
         return self
 
     def _keep_tensors(self) -> None:
-        """What the node returns is to leave its tensors where they are."""
+        """Keep the tensors that the node returns where they are."""
 
     def _run(self, values: Mapping[int, Any], given: _Given) -> Any:
         raise NotImplementedError
 
     def _filled(self, values: Mapping[int, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Its arguments, with what the nodes among them became."""
+        """Return the arguments, with the nodes among them replaced by their values."""
         fill = _top if self._flat else _deep
         return [fill(each, values) for each in self._args], {
             name: fill(each, values) for name, each in self._kwargs.items()
@@ -207,7 +207,7 @@ class _CallNode(DAGNode):
     """A call of an actor's method."""
 
     def outputs(self, returns: Any) -> Any:
-        """What `bind` gives: this node, or one for each result."""
+        """Return the result of `bind`: this node, or one node for each result."""
         if not isinstance(returns, int) or returns < 2:
             return self
         return tuple(_Output(self, index) for index in range(returns))
@@ -260,7 +260,7 @@ class _LaterMethodNode(_CallNode):
 
 
 class _Output(DAGNode):
-    """One of several results of a call."""
+    """A single result of a call with several."""
 
     def __init__(self, source: _CallNode, index: int) -> None:
         super().__init__((source,))
@@ -271,7 +271,8 @@ class _Output(DAGNode):
 
 
 class InputNode(DAGNode):
-    """What `execute` will be given: `inp` for one value, `inp[0]` and `inp.name` for several.
+    """A placeholder for the arguments of `execute`: `inp` for one value, `inp[0]` and `inp.name`
+    for several.
 
     Used in a `with` block.
     """
@@ -325,7 +326,7 @@ class MultiOutputNode(DAGNode):
 
 
 class CompiledDAG:
-    """What `experimental_compile` returns: `execute` as of the graph; `await (await
+    """The result of `experimental_compile`: `execute` as of the graph; `await (await
     compiled.execute_async(x))` in coroutines."""
 
     def __init__(self, root: DAGNode, options: Mapping[str, Any]) -> None:
@@ -360,11 +361,11 @@ class CompiledDAG:
         return self._root._execute(_Given(args, kwargs, compiled=True))
 
     async def execute_async(self, *args: Any, **kwargs: Any) -> Any:
-        """The same; what it gives can be awaited, each of a list."""
+        """Execute the graph; the result can be awaited, each one of a list."""
         return self.execute(*args, **kwargs)
 
     def teardown(self, kill_actors: bool = False) -> None:
-        """It is executed no more.
+        """Refuse further executions.
 
         What is under way goes on; with `kill_actors` its actors are ended. Idempotent.
         """
@@ -375,7 +376,7 @@ class CompiledDAG:
 
 
 class _Given:
-    """What `execute` was called with."""
+    """The arguments of one `execute`."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiled: bool) -> None:
         self._args, self._kwargs, self._compiled = args, kwargs, compiled
@@ -393,8 +394,8 @@ class _Given:
         )
 
     def part(self, key: int | str, *, attribute: bool) -> Any:
-        """Of several values one; of a single value a part of it, as with Ray, whose compiled graphs
-        alone take inp[0] for the first of one value too."""
+        """Return one of several values; of a single value a part of it, as with Ray, whose compiled
+        graphs alone take inp[0] for the first of one value too."""
         single = self._args[0] if len(self._args) == 1 and not self._kwargs else None
         if single is not None and attribute:
             return getattr(single, str(key))

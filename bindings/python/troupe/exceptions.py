@@ -35,7 +35,7 @@ class TroupeError(Exception):
     def __init_subclass__(cls, **given: Any) -> None:
         if "_dual_of" not in vars(
             cls
-        ):  # one that is made on demand is none of those that its other base wants to hear of
+        ):  # an internal class made on demand: do not run the user base's __init_subclass__ for it
             super().__init_subclass__(**given)
 
 
@@ -115,7 +115,8 @@ class ActorDiedError(ActorError):
 
 
 class ActorExit(SystemExit):
-    """What exit_actor() raises: passes through user code that catches Exception, ends the actor."""
+    """The exception raised by exit_actor(): passes through user code that catches Exception, ends
+    the actor."""
 
 
 class ActorUnavailableError(ActorError):
@@ -216,8 +217,8 @@ class CrossLanguageError(TroupeError):
 
 
 class UnserializableException(TaskError):
-    """What a method or task raised cannot travel, or cannot be loaded here; its text is all that
-    came."""
+    """An exception of a method or task that cannot be pickled, or cannot be loaded here; only its
+    text arrived."""
 
 
 class OwnerDiedError(ObjectLostError):
@@ -307,7 +308,7 @@ def _repr_of(self: Any) -> str:
     try:
         found: str = type(self)._dual_of[1].__repr__(self)
         return found
-    except Exception:  # of the cause's class
+    except Exception:  # raised by the cause's class
         return f"{type(self).__name__}({_text_of(self)!r})"
 
 
@@ -411,7 +412,7 @@ def with_type_of(
             error = _of_both(base, cause)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # of the metaclass, or Python's refusal: the text says what happened
+        except BaseException:  # raised by the metaclass or by Python; the text says what happened
             error = None
     if error is None:
         error = base(text)
@@ -424,7 +425,8 @@ def _of_both(base: type, cause: BaseException) -> Any:
     kind = type(cause)
     kind = getattr(kind, "_dual_of", (None, kind))[1]
     if issubclass(kind, GetTimeoutError):
-        # whoever asks for that of a get() means that get(), not one that what it waits for has made
+        # A caller that catches get()'s TimeoutError means that get(), not one raised in the method
+        # that it waits for
         kind = TimeoutError
         like: BaseException = kind(str(cause))
     else:
@@ -435,7 +437,8 @@ def _of_both(base: type, cause: BaseException) -> Any:
 
 
 def _of_await(kind: type) -> bool:
-    """Whether an `await`, or the generator around it, takes it for its own."""
+    """Return True if an `await`, or the generator around it, would treat the exception as its
+    own."""
     return issubclass(kind, StopIteration | GeneratorExit) or any(
         (each.__module__, each.__name__) == ("asyncio.exceptions", "CancelledError")
         for each in kind.__mro__
@@ -468,12 +471,12 @@ def for_future(error: BaseException) -> BaseException:
 
 
 def as_raised(error: BaseException | None) -> BaseException | None:
-    """What get() raises where a future holds `error`."""
+    """Return the exception that get() raises for a future that holds `error`."""
     origin = error.__cause__ if isinstance(error, TroupeError) else None
     return origin if isinstance(origin, TroupeError) and _of_await(type(origin)) else error
 
 
-# What an ErrorReply's code (runtime/base/status.h, ErrorCode) becomes here.
+# Exception classes by the code of an ErrorReply (runtime/base/status.h, ErrorCode).
 BY_CODE: dict[int, type[TroupeError]] = {
     1: SystemError_,
     2: ConnectionError,
@@ -518,8 +521,7 @@ AuthenticationError = JoinError
 LocalRayletDiedError = NodeDiedError
 RpcError = ConnectionError
 AsyncioActorExit = ActorExit
-# What a compiled graph and its transports raise there is here what the calls that it consists of
-# raise.
+# Ray's compiled-graph errors. Troupe runs such graphs as ordinary calls, so these are aliases.
 RayChannelError = SystemError_
 RayChannelTimeoutError = GetTimeoutError
 RayCgraphCapacityExceeded = PendingCallsLimitExceeded

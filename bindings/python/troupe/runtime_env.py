@@ -28,8 +28,8 @@ class RuntimeEnv(dict[str, Any]):
 
 
 class RuntimeEnvConfig(dict[str, Any]):
-    """What `config` of a runtime_env holds: `setup_timeout_seconds` (-1: no limit); `eager_install`
-    means nothing here. ValueError for what can never be right."""
+    """The value of `config` in a runtime_env: `setup_timeout_seconds` (-1: no limit);
+    `eager_install` has no effect. Raises ValueError for impossible values."""
 
     def __init__(
         self, setup_timeout_seconds: int = 600, eager_install: bool = True, log_files: Any = None

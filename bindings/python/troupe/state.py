@@ -1,4 +1,4 @@
-"""What the cluster holds, as data: nodes, actors, launches, placement groups, free resources.
+"""The cluster's contents as data: nodes, actors, launches, placement groups, free resources.
 
 Functions without `session=` ask the cluster of `troupe.init()`, else the one that this process has
 launched on, else that of TROUPE_ADDRESS.
@@ -122,7 +122,7 @@ def list_tasks(
 
 
 def list_events(session: _session.Session | None = None) -> list[dict[str, Any]]:
-    """What has happened, the oldest first: nodes that came and went, actors that crashed, launches
+    """Return past events, the oldest first: nodes that came and went, actors that crashed, launches
     and attempts that ended. The latest 1,000 since the head started; ends that were asked for are
     none. `time_s` is since 1970."""
     answer = (session or connect.session_here()).request("ListEvents", {})[1]
@@ -221,8 +221,8 @@ def group_dict(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def explain(identity: str, session: _session.Session | None = None) -> str:
-    """Where a launch, an actor or a placement group is, or why it waits: a line per group of equal
-    nodes.
+    """Return where a launch, an actor or a placement group is, or why it waits: a line per group of
+    equal nodes.
 
     `identity` may be the first digits of an id. Raises ValueError when it names none or several.
     """
@@ -259,7 +259,7 @@ def placement_svg(identity: str, session: _session.Session | None = None) -> str
 def _reservation(
     identity: str, session: _session.Session
 ) -> tuple[str, str, dict[str, Any] | None]:
-    """Its full id, whether it is a group, a launch or an actor, and what the head says of its
+    """Return the full id, the kind (group, launch or actor), and the head's information on the
     reservation."""
     kinds = {
         **{each["placement_group_id"]: "group" for each in list_placement_groups(session)},
@@ -281,7 +281,7 @@ def _reservation(
 
 
 def _without_reservation(identity: str, kind: str, session: _session.Session) -> str:
-    """Of what holds nothing: its own state."""
+    """Return the state of something that holds no reservation."""
     if kind == "actor":
         actor = next(each for each in list_actors(session) if each["actor_id"] == identity)
         return (

@@ -1,5 +1,5 @@
 """Rules by which a link follows the head's reports of its actor. Pure: states come in, orders go
-out. Pure: states come in, orders go out.
+out.
 
 * LS-1 Word may be overtaken by later word: of an actor that is alive, what is not of a later life
   changes nothing.

@@ -22,7 +22,8 @@ from troupe._base import calls as _calls
 
 
 class RetriedStream(ObjectRefGenerator):
-    """The stream of refs that a retried streaming call gives its caller. Dropping it ends the method."""
+    """The stream of refs that a retried streaming call gives its caller. Dropping it ends the
+    method."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ def _older(name: str, function: str) -> property:
 
 class RuntimeContext:
     """Facts about the place where the calling code runs. Methods return "" or None for facts that
-    do not apply. Methods return "" or None for what this process has not."""
+    do not apply."""
 
     @property
     def namespace(self) -> str:
@@ -134,7 +134,8 @@ class RuntimeContext:
 
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
-        """True if actors and tasks made here are placed in the group that this actor or task is in."""
+        """True if actors and tasks made here are placed in the group that this actor or task is
+        in."""
         return ActorContext.current is not None and ActorContext.current.captures
 
     @property

@@ -102,7 +102,8 @@ class _Carried:
 
 def carried(error: Any) -> Any:
     """Return the object to pickle for `error`, so that it loads whatever its class does when
-    created or changed; members of a group likewise. `error` itself is returned if its class says how it is pickled, or runs no code, or if it is no exception."""
+    created or changed; members of a group likewise. `error` itself is returned if its class says
+    how it is pickled, or runs no code, or if it is no exception."""
     kind = type(error)
     if not isinstance(error, BaseException) or _says_how(kind):
         return error

@@ -319,7 +319,8 @@ class Live:
         self._drawn = len(bars)
 
     def _draw_in_cell(self, bars: list[str]) -> None:
-        """An output for all the bars of a cell: short ones that follow each other do not fill it."""
+        """An output for all the bars of a cell: short ones that follow each other do not fill
+        it."""
         from IPython import get_ipython
         from IPython.display import display
 

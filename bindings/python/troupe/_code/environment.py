@@ -94,7 +94,8 @@ def _of_the_interpreter() -> tuple[str, ...]:
 
 def _are_installed(modules: Iterable[str], path: list[str]) -> bool:
     """Return True if these modules, and all that they import, come from the interpreter whatever is
-    on `path`: no name there hides one of its packages. A process that has imported them then serves every program."""
+    on `path`: no name there hides one of its packages. A process that has imported them then serves
+    every program."""
     own = frozenset(sys.stdlib_module_names).union(
         *(_names_in(folder) for folder in _of_the_interpreter())
     )
@@ -148,7 +149,8 @@ def asked_for(session: Any) -> list[tuple[dict[str, Any], int]]:
 
 
 def told(key: str, value: Any) -> Any:
-    """Return `value` as shown to people: requirements without the credentials in their addresses."""
+    """Return `value` as shown to people: requirements without the credentials in their
+    addresses."""
     if key != "pip":
         return value
     from troupe._code import requirements

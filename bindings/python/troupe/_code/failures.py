@@ -1,4 +1,5 @@
-"""A process's report of its own failure: the Failure fields of a message and the pickled exception."""
+"""A process's report of its own failure: the Failure fields of a message and the pickled
+exception."""
 
 from __future__ import annotations
 

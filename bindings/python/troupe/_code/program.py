@@ -26,7 +26,8 @@ SCRIPT, MODULE, PATH, COMMAND = "script", "module", "path", "command"
 
 @dataclass(frozen=True)
 class Program:
-    """The program that the ranks of a launch run. Plain values: it travels as the launch's payload."""
+    """The program that the ranks of a launch run. Plain values: it travels as the launch's
+    payload."""
 
     # SCRIPT; MODULE, as `python -m`; PATH, a folder or archive with a __main__.py too; COMMAND
     kind: str

@@ -342,7 +342,8 @@ def package_of(key: Any, session: Any, make: Callable[[], bytes]) -> dict[str, A
 def _once(
     key: Any, session: Any, make: Callable[[], dict[str, Any]], *, anew: bool = False
 ) -> dict[str, Any]:
-    """Return the location of a package: made once per session, or `anew`, for this and later uses."""
+    """Return the location of a package: made once per session, or `anew`, for this and later
+    uses."""
     known = _packages.of(session, dict)
     if anew or key not in known:
         known[key] = make()

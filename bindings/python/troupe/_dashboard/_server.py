@@ -21,8 +21,8 @@ STOP_S = 1
 
 @dataclass(frozen=True)
 class Place:
-    """The address where the page is served. `certificate` and `key`: files for TLS; "": plain HTTP.
-    `certificate` and `key`: files for TLS; "": plain HTTP."""
+    """The address where the page is served. `certificate` and `key`: files for TLS; "": plain
+    HTTP."""
 
     host: str = "127.0.0.1"
     port: int = 0

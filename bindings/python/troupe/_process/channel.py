@@ -27,7 +27,8 @@ _FIRST_KINDS = ("ForkRequest", "RankBegin", "ActorBegin")
 
 
 class ProcessChannel:
-    """The channel of a process to its worker, made once, after fork. Methods may be called from any thread."""
+    """The channel of a process to its worker, made once, after fork. Methods may be called from any
+    thread."""
 
     def __init__(self, descriptor: int) -> None:
         self.control = native.ControlClient.adopt(descriptor, peer="the worker")

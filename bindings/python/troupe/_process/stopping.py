@@ -84,7 +84,8 @@ def tell(fields: dict[str, Any]) -> None:
         )
         if fields[
             "peer_lost"
-            # A thread that waits in a collective returns to Python, which raises the signal's exception
+            # A thread that waits in a collective returns to Python, which raises the signal's
+            # exception
         ]:
             end_collectives(fields)
             with contextlib.suppress(

@@ -53,7 +53,7 @@ def _of_own_process(now: dict[str, str]) -> dict[str, str]:
 
 class RayNode:
     """The actor of one node of a launch. Its methods run in threads: `ended` waits in one of them
-    for as long as the cluster lives. View: one node of one launch. View: one node of one launch."""
+    for as long as the cluster lives. View: one node of one launch."""
 
     def __init__(self, share: words.Share) -> None:
         self._share = share

@@ -101,7 +101,8 @@ def _with_its_tensors_here(value: Any, transport: str, owner: Any) -> Any:
 
 
 def _is_self(owner: Any) -> bool:
-    """Return True if `owner` is a handle of this process's own actor. Raises TypeError if it is no handle."""
+    """Return True if `owner` is a handle of this process's own actor. Raises TypeError if it is no
+    handle."""
     from troupe._actors.handle import ActorHandle
     from troupe._tasks.host import actor_here
 

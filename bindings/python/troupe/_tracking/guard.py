@@ -84,7 +84,8 @@ class Breaker:
         self._until = math.inf if absent else 0.0
 
     def call(self, action: Callable[[], Any]) -> Any:
-        """Return `action()`. Raises Away while the store is not asked, and the errors of `action`."""
+        """Return `action()`. Raises Away while the store is not asked, and the errors of
+        `action`."""
         with self._lock:
             if self._now() < self._until:
                 raise Away("the tracking store did not answer, and is not asked at this moment")

@@ -119,7 +119,8 @@ class NodeTracker:
 
 
 def _load() -> None:
-    """Import modules that take seconds, before they are needed. A missing one is reported when it is used."""
+    """Import modules that take seconds, before they are needed. A missing one is reported when it
+    is used."""
     with contextlib.suppress(Exception):
         importlib.import_module("mlflow.system_metrics.system_metrics_monitor")
 

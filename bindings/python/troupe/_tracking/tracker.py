@@ -29,8 +29,7 @@ from troupe._tracking import loopback, node as _node, rule, runs
 from troupe._tracking.node import NodeMetrics
 
 OPEN_S = 20.0  # for the run to be there, once MLflow is imported
-# Limit where the caller's store is made first, or MLflow is still being imported
-OPEN_LOCAL_S = 80.0
+OPEN_LOCAL_S = 80.0  # where the caller's store is created first, or MLflow is being imported
 END_S = 30.0
 TAG_S = 10.0
 HEARD_S = 10.0  # for the caller to hear the last word
@@ -80,9 +79,7 @@ class Tracker:
         """For a rank on that node: `env`, the variables that lead to the run, and `run`,
         `experiment`; or `failed`, why there is none. Waits until that is known."""
         self._begin(launch)
-        if (
-            node not in self._nodes
-        ):  # loading MLflow takes a while: do it while the run is being made
+        if node not in self._nodes:  # loading MLflow takes long: do it while the run is made
             self._nodes[node] = asyncio.create_task(self._of_node(node, node_name))
         await self._known.wait()
         if not self._run:
@@ -95,8 +92,7 @@ class Tracker:
         uri = await self._node(node, node_name)
         env = {rule.RUN: self._run, rule.EXPERIMENT: self._experiment}
         if self._wish.system_metrics:
-            # For the rank's own metrics: the node's are written already
-            env[rule.SYSTEM_METRICS] = "false"
+            env[rule.SYSTEM_METRICS] = "false"  # per rank: the node's are written already
         if self._door is not None:
             env.update({rule.URI: uri, rule.TOKEN: self._door.token})
         return {
@@ -120,7 +116,7 @@ class Tracker:
 
     async def news(self, seen: int) -> tuple[list[tuple[str, str]], bool]:
         """Return the messages after the first `seen`, as (kind, text) with kinds `link`, `warning`,
-        `ended`, and whether there will be more. Waits for one. Waits for it."""
+        `ended`, and whether there will be more. Waits for one."""
         while len(self._said) <= seen and not self._over:
             self._said_more.clear()
             await self._said_more.wait()
@@ -345,8 +341,7 @@ class Tracker:
 
     def _find_launch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Find the launch among the cluster's values, since the caller or a rank may be gone before
-        it can name it. If there is none after UNTOLD_S, the caller was gone before it had submitted
-        one. Where there is none after UNTOLD_S, the caller was gone before it had submitted one."""
+        it can name it. After UNTOLD_S without one, the caller ended before it submitted it."""
         pause_s, waited_s = 0.0, 0.0
         while not self._told.wait(pause_s):
             waited_s, pause_s = waited_s + pause_s, min(2 * pause_s, UNTOLD_S) or 1.0

@@ -157,5 +157,5 @@ def secrets(path: str, value: Any) -> dict[str, str]:
         if _SECRET.fullmatch(each) is None or any(part in (".", "..") for part in each.split("/")):
             raise ValueError(
                 f"{path}.{name} must be a reference of the form scope/key, not a value"
-            )  # which is not shown: it may be the secret
+            )  # not shown: it may be the secret
     return found

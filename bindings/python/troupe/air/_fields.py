@@ -16,7 +16,7 @@ from troupe.air import _checks
 
 @dataclass(frozen=True)
 class Field:
-    """One field: its name, the type that people read, its documentation, and its check.
+    """A field: its name, the type that people read, its documentation, and its check.
 
     `check` takes the field's path and its value, and returns the value in the form that the program
     uses; it raises ValueError or TypeError. `section`: the fields inside, where the value is a

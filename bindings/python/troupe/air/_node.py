@@ -1,5 +1,5 @@
-"""What a node does before it runs a workload's command: a folder for it, its code, variables, and
-the port at which its processes meet.
+"""Preparations on a node before a workload's command: a folder for it, its code, variables, and the
+port at which its processes meet.
 
     air-LAUNCH-EPOCH-NODE/     of the host's cache
       code/                    $CODE_SOURCE_PATH: a copy of its own, and the command's directory
@@ -39,7 +39,7 @@ _OF_RANKS = (
 
 @dataclass(frozen=True)
 class NodeStart:
-    """One workload, as it travels to its nodes."""
+    """The start of a workload, as it travels to its nodes."""
 
     command: str
     accelerators: int

@@ -16,7 +16,7 @@ MAX_RETRIES = 3
 
 @dataclass(frozen=True)
 class Code:
-    """Where the code of a workload comes from: a folder, a part of it, or what git has of it.
+    """The source of a workload's code: a folder, a part of it, or git's version of it.
 
     `branch`, `commit`, `remote`: "" is none.
     """
@@ -30,7 +30,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Workload:
-    """One workload.
+    """A workload: what runs, on how many nodes.
 
     `secrets`: of each variable the reference of its value. `timeout_s`: None is no limit. `unused`:
     fields without an effect.

@@ -132,7 +132,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is public, from the module that has it."""
+    """Import a public name from the module that defines it."""
     if name == "dsl":
         return importlib.import_module("troupe.azure.dsl")
     if name == "ResourceConfiguration":

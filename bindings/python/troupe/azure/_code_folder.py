@@ -40,7 +40,7 @@ def check(code: Any, base: str) -> str | None:
 
 
 def package(path: str, session: Any) -> dict[str, Any]:
-    """Where a worker has it, by its content.
+    """Store a folder or file with a worker, by its content, and return its location.
 
     Of a folder only what was changed since the last time is read and sent.
 
@@ -54,7 +54,8 @@ def package(path: str, session: Any) -> dict[str, Any]:
 
 
 def file(path: str, what: str, session: Any, remedy: str) -> dict[str, Any]:
-    """The same of one file. Raises TooLargeError that names `what` and the `remedy`."""
+    """Store one file with a worker and return its location. Raises TooLargeError that names `what`
+    and the `remedy`."""
     about = os.stat(path)
     if about.st_size > listing.BYTES_MAX:
         raise exceptions.TooLargeError(
@@ -69,7 +70,8 @@ def file(path: str, what: str, session: Any, remedy: str) -> dict[str, Any]:
 
 
 def rules(folder: str) -> ignore_files.Ignored:
-    """What the folder's `.amlignore` leaves out of it, else its `.gitignore` files."""
+    """Return the rules of the files to leave out: the folder's `.amlignore`, else its `.gitignore`
+    files."""
     named = os.path.isfile(os.path.join(folder, IGNORE_FILE))
     return ignore_files.Ignored(folder, file=IGNORE_FILE if named else ignore_files.IGNORE_FILE)
 

@@ -69,7 +69,7 @@ class Command(Described):
     parent_job_name: str | None
 
     def __init__(self, base_path: str = "", **fields: Any) -> None:
-        self.base_path = base_path or os.getcwd()  # what relative paths are from
+        self.base_path = base_path or os.getcwd()  # base of relative paths
         self.id: str | None = None
         self.status: str | None = None
         self.swept: dict[str, Any] = {}  # inputs that a sweep is to give values
@@ -95,7 +95,7 @@ class Command(Described):
                 setattr(self, name, fields.get(name))
         self.inputs = _entities.Named(_schema.mapping("inputs", fields.get("inputs")))
         self.outputs = _entities.Named(_schema.mapping("outputs", fields.get("outputs")))
-        self.check()  # which makes of them what they mean
+        self.check()  # converts the arguments to their types
 
     def __repr__(self) -> str:
         name = self.name or self.display_name or "without a name"
@@ -157,7 +157,7 @@ class Command(Described):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Its inputs that are literals."""
+        """The inputs that are literals."""
         return {
             name: value
             for name, value in self.inputs.items()
@@ -206,7 +206,7 @@ class Command(Described):
     def set_queue_settings(
         self, *, job_tier: str | None = None, priority: str | None = None
     ) -> None:
-        """Its priority in the cluster's queue: low, medium or high. Raises ValueError."""
+        """Set the job's priority in the cluster's queue: low, medium or high. Raises ValueError."""
         self.queue_settings = _entities.QueueSettings(job_tier=job_tier, priority=priority)
 
     def sweep(
@@ -312,7 +312,7 @@ class Command(Described):
         self.templates(is_complete=is_complete)
 
     def templates(self, *, is_complete: bool = True) -> dict[str, _expressions.Template]:
-        """Of the command, under "", and of each variable under its name.
+        """Return the templates of the command, under "", and of each variable, under its name.
 
         Raises ValueError for an expression that names nothing, and for an input that is named
         outside of $[[ ]] and has no value.
@@ -352,7 +352,7 @@ class Command(Described):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What is set of it, as it would stand in a file."""
+        """Return the fields that are set, as they would stand in a file."""
         found: dict[str, Any] = {"type": "command"}
         for name in _schema.COMMAND:
             value = getattr(self, name)

@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"hostname\s+-I\s*")
 
 
 def hostfile(hosts: Sequence[str], slots: int) -> str:
-    """Its text. Pure.
+    """Return the text of a hostfile. Pure.
 
     >>> hostfile(["a", "b"], 4)
     'a slots=4\\nb slots=4\\n'
@@ -80,7 +80,9 @@ def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str])
         world = json.loads(base64.urlsafe_b64decode(found[1]))
         world[host] = [int(devices[slot]) for slot in world[host]]
     except (binascii.Error, ValueError, KeyError, IndexError, TypeError):
-        return text  # of another program, or slots that the host has not: it says so itself
+        # Written for another program, or with slots that the host lacks: the launcher itself
+        # reports that
+        return text
     return (
         text[: found.start(1)]
         + base64.urlsafe_b64encode(json.dumps(world).encode()).decode()
@@ -90,8 +92,8 @@ def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str])
 
 @dataclass(frozen=True)
 class DeepspeedStart:
-    """What the driver of such a job runs: `slots` processes on each node at most, with `gpus`
-    there. As it travels."""
+    """The driver of a DeepSpeed job, as it travels: at most `slots` processes on each node, with
+    `gpus` there. As it travels."""
 
     job: _rank.JobStart
     slots: int
@@ -162,7 +164,7 @@ class DeepspeedStart:
 
 
 class Answering:
-    """What the driver does for each `pdsh` and `ssh`."""
+    """The driver's answers to each `pdsh` and `ssh`."""
 
     def __init__(self, shells: _shells.Shells, addresses: Mapping[str, str], folder: str) -> None:
         self._shells, self._addresses, self._folder = shells, addresses, folder
@@ -205,5 +207,5 @@ class Answering:
 
 @_pickled.maker("azure_deepspeed")
 def _azure_deepspeed(job: Any, slots: int, gpus: int) -> Any:
-    """What the driver of a command job with DeepSpeed's own launcher runs."""
+    """Rebuild the driver of a command job with DeepSpeed's own launcher."""
     return DeepspeedStart(job, slots, gpus)

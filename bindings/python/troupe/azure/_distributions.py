@@ -18,7 +18,7 @@ LAUNCHERS = ("deepspeed",)
 
 
 class Distribution:
-    """What all of them have: a type, their own properties, and any others, which are kept as they
+    """A kind of distribution: a type, its own properties, and any others, which are kept as they
     are."""
 
     type: ClassVar[str] = ""
@@ -51,7 +51,7 @@ class Distribution:
     __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> dict[str, Any]:
-        """It as a dict with `type`, properties that are not its own included."""
+        """Return a dict with `type` and all properties, also those that are not its own."""
         return {"type": self.type, **{name: getattr(self, name) for name in self._names}}
 
 
@@ -175,7 +175,7 @@ class RayDistribution(Distribution):
         self.wishes()
 
     def wishes(self) -> words.Wishes:
-        """What it says of the cluster.
+        """Return the settings of the Ray cluster that it describes.
 
         Raises ValueError for arguments that are none, or say what the launch itself says.
         """

@@ -1,5 +1,5 @@
-"""Where programs of a job's first node ask its driver for something on other nodes: a socket in the
-job's directory, which is this user's alone."""
+"""A socket in the job's directory, which is this user's alone, by which programs of a job's first
+node ask its driver for something on other nodes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Door:
                 if request:  # else who asked has ended before it said what
                     self._answer(json.loads(request), asked)
             except OSError:
-                return  # who asked has ended
+                return  # the asking program has ended
             except BaseException as error:
                 print(
                     "troupe: what was asked for on another node could not be run: "

@@ -41,7 +41,7 @@ class Named(dict[str, Any]):
 
 
 class Part:
-    """What its keywords are. Two with the same are equal."""
+    """A set of named fields, given as keywords. Two with equal fields are equal."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
@@ -52,7 +52,7 @@ class Part:
     __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> dict[str, Any]:
-        """What is set of it."""
+        """Return the fields that are set."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -96,7 +96,7 @@ class Input(Part):
 
     @property
     def is_literal(self) -> bool:
-        """Whether its value is a text or number, no file or folder."""
+        """True if the value is a text or number, not a file or folder."""
         return self.type in _schema.LITERAL_TYPES
 
 
@@ -269,7 +269,7 @@ def part(cls: type, what: str, given: Any, names: tuple[str, ...]) -> Any:
 
 
 def input_of(name: str, given: Any) -> Any:
-    """One input as the job has it: an Input, or a literal.
+    """Return an input in the job's form: an Input, or a literal.
 
     Raises TypeError or ValueError, naming it.
     """
@@ -296,7 +296,8 @@ def bound_input(declared: Any, text: str) -> Any:
 
 
 def output_of(name: str, given: Any) -> Output:
-    """One output as the job has it; None, or an empty dict, is a folder that stays with the job.
+    """Return an output in the job's form; None, or an empty dict, means a folder that stays with
+    the job.
 
     Raises TypeError or ValueError.
     """

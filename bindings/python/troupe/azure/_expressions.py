@@ -27,7 +27,7 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where the value of an input or output belongs."""
+    """The place of an input's or output's value in a template."""
 
     kind: str  # "inputs" or "outputs"
     name: str
@@ -75,7 +75,7 @@ def read(
 
 
 def _inside(text: str) -> tuple[str, str, str]:
-    """(what is before the `]]` that is the part's own, it or "", what is after)."""
+    """Return (text before the part's own `]]`, that `]]` or "", text after it)."""
     at = text.find("]]")
     return (text, "", "") if at < 0 else (text[:at], "]]", text[at + 2 :])
 

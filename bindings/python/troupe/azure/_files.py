@@ -1,5 +1,5 @@
-"""What a job has written on its nodes, brought here: by an actor on each of them, in pieces of
-bounded size.
+"""Copies of files that a job has written on its nodes: read by an actor on each of them, in pieces
+of bounded size.
 
 View: the process that asks. A file that several nodes have written is the one of the first of them;
 the others' are named.
@@ -26,7 +26,7 @@ from troupe._tracking.jobs import job_store
 from troupe.azure import _rank
 
 _PIECE_BYTES = 8 << 20
-_ARTIFACTS = ("outputs", "logs")  # of the job's directory
+_ARTIFACTS = ("outputs", "logs")  # folders in the job's directory
 ELSEWHERE = "free room there or give another download_path: the job's files stay on its nodes"
 AGAIN = "free room there, and jobs.stream brings it again: the job's files stay on its nodes"
 _one_session = threading.Lock()
@@ -156,7 +156,7 @@ def _digest(path: Path) -> str:
 
 
 class Kept:
-    """What a job has kept on all its nodes. A context: its actors end with it."""
+    """The stored files of a job on all its nodes. A context: its actors end with it."""
 
     def __init__(self, session: Any, info: dict[str, Any]) -> None:
         self._info = info
@@ -235,7 +235,7 @@ class Kept:
         job_store.relocate(folder / job_store.INSIDE, rule.status_of(self._info["outcome"]))
 
     def output(self, name: str, path: Path) -> None:
-        """One of its outputs: its files into the folder, or the file itself there."""
+        """Copy one output: its files into the folder, or the file itself there."""
         self.copy(
             f"outputs/{name}",
             path / name if self.outputs[name]["is_file"] else path,
@@ -244,7 +244,7 @@ class Kept:
         )
 
     def copy(self, inside: str, path: Path, what: str, remedy: str) -> None:
-        """What is there on its nodes: all of it, or nothing.
+        """Copy the files below `inside` from the nodes: all of them, or none.
 
         `what` it is, and what to do where it cannot be written, is for the error.
         """
@@ -264,7 +264,7 @@ class Kept:
                 )
 
     def _files(self, inside: str) -> dict[str, _File]:
-        """Which there are, by their paths; of those that several nodes have, the first one's."""
+        """Return the files by their paths; where several nodes have one, the first node's."""
         found: dict[str, _File] = {}
         for node, actor in self._actors.items():
             listed, left = self._ask(actor, "listed", inside, len(self._actors) > 1)
@@ -322,7 +322,7 @@ class KeptHere(Kept):
 
 
 class _File(NamedTuple):
-    """One on a node."""
+    """A file on a node."""
 
     actor: Any
     size: int
@@ -340,7 +340,7 @@ def _write(path: Path, size: int, piece: Callable[[int], bytes | None]) -> None:
                 path.unlink()
                 return
             if not data:
-                break  # it was made shorter meanwhile
+                break  # the file was made shorter meanwhile
             file.write(data)
 
 

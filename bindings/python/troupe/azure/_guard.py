@@ -26,13 +26,13 @@ def _below(pid: int) -> list[int]:
             with open(task, encoding="ascii") as file:
                 found += [int(each) for each in file.read().split()]
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
     return [*found, *(lower for each in found for lower in _below(each))]
 
 
 def _end_all() -> None:
-    """What the command has left without a parent is this process's child: it stays until there is
-    none."""
+    """End all processes that the command left without a parent: they are this process's children.
+    Blocks until there is none."""
     while True:
         for pid in _below(os.getpid()):
             try:

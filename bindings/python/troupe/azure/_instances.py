@@ -28,7 +28,8 @@ _KEYS = ("labels", "prefer", "gpus", "cpus")
 
 @dataclass(frozen=True)
 class Kind:
-    """What names mean. `gpus`, `cpus`: of each instance; None: what its processes ask for."""
+    """The instances that a name stands for. `gpus`, `cpus`: of each instance; None: as many as its
+    processes ask for."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     prefer: Mapping[str, str] = field(default_factory=dict)
@@ -58,8 +59,8 @@ def file() -> str | None:
 
 
 def meant(names: Mapping[str, str | None]) -> tuple[Kind, list[str]]:
-    """What `compute` and `instance_type` mean together, and those that no file says anything of,
-    for people.
+    """Return the kind that `compute` and `instance_type` together stand for, and the names that no
+    file defines, for people.
 
     Raises ValueError for a name that the file has not, with the nearest.
     """

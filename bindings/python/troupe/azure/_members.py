@@ -20,12 +20,12 @@ class Members:
     hosts: tuple[str, ...]
 
     def share_a_host(self) -> bool:
-        """Whether several of them are one host."""
+        """Return True if several members are on one host."""
         return len(set(self.hosts)) < len(self.hosts)
 
 
 def of(session: Any, context: Any) -> Members:
-    """Those of this launch."""
+    """Return the members of this launch."""
     there = {each["node"]: each for each in workers.node_infos(session)}
     ranks = sorted(
         session.request("GetLaunch", {"launch": context.launch})[1]["info"]["rank_infos"],
@@ -50,8 +50,8 @@ def at(address: str, port: int) -> str:
 
 
 def host_names(own: str, names: Sequence[str]) -> list[str]:
-    """What nodes are called by launchers that know them by names, the first one `own`: their names,
-    each once, of characters that all let be. Pure.
+    """Return the names of nodes for launchers that know them by names, `own` first: each once, of
+    characters that all launchers accept. Pure.
 
     >>> host_names("vm", ["a", "b", "b"])
     ['vm', 'b', 'b-2']

@@ -40,8 +40,8 @@ _OF_THE_RANK = (
     "MASTER_PORT",
 )
 _OF_LAUNCHERS = ("TORCHELASTIC_", "SLURM_", "PMIX_", "PMI_", "OMPI_COMM_WORLD_")
-# What each process is: its variables as torch reads them too, the job's directory of its node, and
-# the command as it is there.
+# Shell text that each process runs first: variables as torch reads them too, the job's directory of
+# its node, and the command as it is there.
 _EACH = (
     "export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
     "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
@@ -107,8 +107,8 @@ def without_ranks(now: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(now: Mapping[str, str], *, root: bool, master: str) -> dict[str, str]:
-    """That of mpirun or its daemon, from the rank's: without what says which rank that is, or which
-    process of another launcher. Pure.
+    """Return the environment of mpirun or its daemon, made from the rank's: without variables that
+    name a rank, or a process of another launcher. Pure.
 
     `master`: host:port at which processes may meet. `root`: whether the worker is, for mpirun
     refuses root unless it is told.
@@ -128,7 +128,7 @@ def environment(now: Mapping[str, str], *, root: bool, master: str) -> dict[str,
 
 @dataclass(frozen=True)
 class MpiStart:
-    """What the driver of such a job runs: `processes` on each node. As it travels."""
+    """The driver of an MPI job, as it travels: `processes` on each node."""
 
     job: _rank.JobStart
     processes: int
@@ -189,7 +189,8 @@ def _interface() -> str:
 
 
 def run(words: Sequence[str], folder: Path, env: Mapping[str, str]) -> int:
-    """Its code, negative for a signal. Told to stop, it is told so too, and waited for."""
+    """Run a command and return its exit code, negative for a signal. If this process is stopped,
+    the command is terminated and waited for."""
     child = subprocess.Popen(words, cwd=folder, env=dict(env), stdin=subprocess.DEVNULL)
     try:
         return child.wait()
@@ -218,11 +219,11 @@ def daemon(job: _rank.JobStart, text: str, master: str) -> int:
 
 @_pickled.maker("azure_mpi")
 def _azure_mpi(job: Any, processes: int) -> Any:
-    """What the driver of a command job with MPI runs."""
+    """Rebuild the driver of a command job with MPI."""
     return MpiStart(job, processes)
 
 
 @_pickled.maker("azure_daemon")
 def _azure_daemon(job: Any, text: str, master: str) -> int:
-    """What the other nodes of such a job run: mpirun's daemon there."""
+    """Run mpirun's daemon on another node of such a job."""
     return daemon(job, text, master)

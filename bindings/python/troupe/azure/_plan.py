@@ -102,7 +102,7 @@ def tasks(distribution: Distribution, instances: int) -> list[tuple[str, int]]:
 
 
 def _gpus(nodes: Sequence[Mapping[str, float]], kind: Kind, count: int, each: int) -> int:
-    """Of each rank.
+    """Return the number of GPUs of each rank.
 
     An instance is a node: one process has all its GPUs, and several share them equally.
     """

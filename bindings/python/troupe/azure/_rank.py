@@ -1,5 +1,5 @@
-"""What a rank of a command job makes before it runs the command: the job's directory on its node,
-variables, the command's text.
+"""Preparations of a rank of a command job before it runs the command: the job's directory on its
+node, variables, the command's text.
 
     job-LAUNCH-EPOCH-NODE/   of the host's cache, made by the node's first rank
       code/                  the job's code, a copy of its own, and the ranks' directory; outputs/ and logs/ in it are the job's too
@@ -40,7 +40,7 @@ _NODE_CHARS = 8
 
 @dataclass(frozen=True)
 class JobStart:
-    """Of one job, as it travels.
+    """The start of a job, as it travels.
 
     An input or output is a dict with `how`, one of TEXT, LOCAL, NODE, ADDRESS and JOBS_OWN, and
     what goes with that.
@@ -54,13 +54,14 @@ class JobStart:
     experiment: str = ""
     tasks: tuple[
         tuple[str, int], ...
-    ] = ()  # of TensorFlow: (type, how many), in the order of the ranks
+    ] = ()  # of TensorFlow: (type, count), in the order of the ranks
     serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
     run: Mapping[str, Any] | None = (
-        None  # what its run in MLflow is to be, where no address reaches it; None: as MLflow has it
+        None  # name of the run in MLflow, where no address reaches it; None: MLflow's own choice
     )
     trial: Mapping[str, str] | None = (
-        # of a sweep: `reports` and `namespace`, of the actor that its reports go to, and `metric`
+        # A sweep's reporting: `reports` and `namespace` of the actor that its reports go to, and
+        # `metric`
         None
     )
     root: str = ""  # the pipeline that the job is a step of
@@ -206,7 +207,8 @@ class JobStart:
         )
 
     def _source(self, name: str, about: Mapping[str, Any], session: Any) -> str:
-        """Where this node has the input. Raises FileNotFoundError, RuntimeEnvSetupError."""
+        """Return the path of the input on this node. Raises FileNotFoundError,
+        RuntimeEnvSetupError."""
         file, there = about["file"], str(about["value"])
         if about["how"] == LOCAL and about["host"] != _identity.boot_id():
             if about.get("mode") == _inputs.IN_PLACE:
@@ -243,7 +245,7 @@ def leave_as(program: str, code: int) -> NoReturn:
 
 
 def folder_name(launch: str, epoch: int, node: str) -> str:
-    """Of a job's directory on a node, in the cache of its host."""
+    """Return the name of a job's directory on a node, in the cache of its host."""
     return f"job-{launch}-{epoch}-{node}"
 
 
@@ -258,7 +260,7 @@ def _make_output(what: str, about: Mapping[str, Any], path: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(
                 dir=folder
-            ).close()  # whether it may be written is said before the job has run for hours
+            ).close()  # a path that cannot be written is reported before the job has run for hours
         path.symlink_to(there)
     elif not about["is_file"]:
         path.mkdir()
@@ -293,5 +295,5 @@ def _download(address: str, path: Path, name: str) -> None:
 
 @_pickled.maker("azure_job")
 def _azure_job(fields: Mapping[str, Any]) -> Any:
-    """What a rank of a command job makes before it runs the command."""
+    """Rebuild the start of a rank of a command job."""
     return _pickled.of_fields(JobStart, fields)

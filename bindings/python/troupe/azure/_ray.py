@@ -23,7 +23,7 @@ from troupe.launch import _context
 
 @dataclass(frozen=True)
 class NodeStart:
-    """What the actor of a node makes before it starts the cluster there. As it travels."""
+    """Preparations of a node's actor before it starts the cluster there. As it travels."""
 
     job: _rank.JobStart
     launch: str
@@ -45,7 +45,7 @@ class NodeStart:
 
 @dataclass(frozen=True)
 class RayStart:
-    """What the driver of such a job runs: the command, over a cluster of `cpus` on each node.
+    """The driver of such a job: the command, over a cluster of `cpus` on each node.
 
     As it travels.
     """
@@ -109,11 +109,11 @@ def of_command(
 
 @_pickled.maker("azure_ray")
 def _azure_ray(job: Any, cpus: int, wishes: Any, api: str) -> Any:
-    """What the driver of a command job over a Ray cluster runs."""
+    """Rebuild the driver of a command job over a Ray cluster."""
     return RayStart(job, cpus, wishes, api)
 
 
 @_pickled.maker("azure_ray_node")
 def _azure_ray_node(fields: Mapping[str, Any]) -> Any:
-    """What the node of such a cluster makes first."""
+    """Rebuild the preparations of a node of such a cluster."""
     return _pickled.of_fields(NodeStart, fields)

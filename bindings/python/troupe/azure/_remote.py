@@ -15,11 +15,11 @@ import socket
 import sys
 import threading
 
-_WITHOUT_VALUE = "SNbdq"  # of pdsh
+_WITHOUT_VALUE = "SNbdq"  # options of pdsh
 _WITH_VALUE = "wflutRx"
 _SSH_WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 _OF_DEEPSPEED = (
-    "deepspeed.launcher.launch"  # one node's processes that fail leave the others' waiting for them
+    "deepspeed.launcher.launch"  # if one node's processes fail, the others would wait for them
 )
 _FAILED = 255
 
@@ -114,7 +114,7 @@ def asked(folder: str) -> socket.socket:
 
 
 def run(connection: socket.socket, host: str, number: int, text: str, front: str) -> int:
-    """One host's command to its end; its code.
+    """Run the command on one host, wait for it, and return its exit code.
 
     `%n` and `%h` in it are the host's number and name.
     """
@@ -164,7 +164,7 @@ def main(words: list[str]) -> int:
                 try:
                     each.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass  # it has ended
+                    pass  # the process has ended
 
     threads = [threading.Thread(target=one, args=each, daemon=True) for each in enumerate(hosts)]
     for each in threads:

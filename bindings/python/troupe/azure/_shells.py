@@ -32,7 +32,7 @@ _PIECE_BYTES = 64 << 10
 
 @dataclass(frozen=True)
 class Place:
-    """Which launch, attempt and node a shell is of: what the job's directory is made from."""
+    """The launch, attempt and node of a shell, from which the job's directory is named."""
 
     launch: str
     epoch: int
@@ -102,7 +102,8 @@ _pickled.named_in("troupe._pickled", NodeShell)
 
 
 class Shells:
-    """One on each node. A context: they end with it. Methods may be called from any thread."""
+    """The shells of a job, one on each node. A context: they end with it. Methods may be called
+    from any thread."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class Shells:
             troupe.kill(actor)
 
     def run(self, host: str, key: str, text: str) -> Iterator[tuple[int, bytes]]:
-        """What `NodeShell.run` gives. Raises ActorDiedError where the node is lost."""
+        """Yield the output of `NodeShell.run`. Raises ActorDiedError where the node is lost."""
         method = self._actors[host].run.options(
             num_returns="streaming", _generator_backpressure_num_objects=_AHEAD
         )

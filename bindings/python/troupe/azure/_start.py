@@ -149,7 +149,7 @@ def _on_cpus(kind: _instances.Kind, reason: str, job: Command, *, quiet: bool) -
 def nodes_of(session: Any, infos: list[dict[str, Any]]) -> Sequence[Mapping[str, float]]:
     """Return what each node that is alive has; `infos`: `workers.node_infos(session)`."""
     nodes = [resources.from_wire(node["resources"]) for node in infos if node["state"] == "alive"]
-    if session.embedded is not None:  # it offers more CPUs than there are
+    if session.embedded is not None:  # an embedded node offers more CPUs than there are
         nodes = [{**each, "CPU": float(len(os.sched_getaffinity(0)))} for each in nodes]
     return nodes
 
@@ -163,7 +163,7 @@ def _options(
     quiet: bool,
     is_without_gpus: bool,
 ) -> Any:
-    """Of the launch."""
+    """Return the options of the launch."""
     own = {name: value for name, value in job.environment_variables.items() if "${{" not in value}
     if plan.kind != _plan.RAY:  # Ray says it to each of its own
         own.setdefault("OMP_NUM_THREADS", str(plan.threads))
@@ -188,7 +188,7 @@ def _options(
     options = replace(options, where=dict(plan.where), door=DOOR)
     return (
         replace(options, cpus_per_rank=0) if session.embedded is not None else options
-    )  # of its own cluster nobody else has any
+    )  # nobody else uses its own cluster
 
 
 def _start_driver(

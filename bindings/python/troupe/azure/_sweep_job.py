@@ -31,7 +31,7 @@ LIMITS = ("max_concurrent_trials", "max_total_trials", "timeout", "trial_timeout
 
 
 class Objective(_entities.Part):
-    """What is optimized: the metric that the trials log, and whether it is to be large.
+    """The objective of a sweep: the metric that the trials log, and whether to maximize it.
 
     Objective(goal="maximize", primary_metric="accuracy")
     """
@@ -157,8 +157,8 @@ def policy_of(given: Any) -> Any:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep's engine is to do: `space` and `search_alg` say which trials, `scheduler` which
-    of them end early (None: none)."""
+    """The engine's part of a sweep: `space` and `search_alg` choose the trials, `scheduler` ends
+    some early (None: none)."""
 
     trial: Command
     space: Mapping[str, Any]
@@ -283,7 +283,7 @@ class Sweep(Described):
         )
 
     def check(self) -> None:
-        """What can be said of it without a cluster.
+        """Check all that can be checked without a cluster.
 
         Raises TypeError, ValueError or NotImplementedError.
         """
@@ -311,7 +311,7 @@ class Sweep(Described):
             check_sampled(self.sampling_algorithm, name, each)
 
     def plan(self) -> SweepPlan:
-        """What the engine is to do.
+        """Return the engine's part.
 
         Raises what `check` raises, and ImportError for a sampling that needs Optuna where that is
         not installed.
@@ -361,7 +361,7 @@ class Sweep(Described):
 
             samplers = import_optuna("sampling_algorithm: rule sobol").samplers
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that its interface can change
+                warnings.simplefilter("ignore")  # warns that its interface can change
                 return OptunaSearch(
                     sampler=samplers.QMCSampler(
                         qmc_type="sobol", seed=seed, warn_independent_sampling=False
@@ -374,7 +374,7 @@ class Sweep(Described):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What is set of it, as it would stand in a file."""
+        """Return the fields that are set, as they would stand in a file."""
         found = {
             "type": "sweep",
             "trial": self.trial.to_dict(),
@@ -415,7 +415,8 @@ def of_command(
     limits: Mapping[str, Any],
     queue_settings: Any,
 ) -> Sweep:
-    """What `job.sweep(...)` makes. Raises TypeError, ValueError or NotImplementedError."""
+    """Return the sweep made by `job.sweep(...)`. Raises TypeError, ValueError or
+    NotImplementedError."""
     trial = copy.deepcopy(job)
     trial.name = trial.id = trial.status = None
     return Sweep(

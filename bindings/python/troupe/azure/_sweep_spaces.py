@@ -1,5 +1,5 @@
-"""What a sweep of command jobs varies: the distributions of `azure.ai.ml.sweep`, and what they are
-in a sweep here. Pure.
+"""Search spaces of sweeps of command jobs: the distributions of `azure.ai.ml.sweep`, and their
+equivalents in a sweep here. Pure.
 
 LogUniform's and QLogUniform's bounds are exponents: exp(uniform(min_value, max_value)). The q forms
 are round(value / q) * q.
@@ -20,7 +20,7 @@ from troupe.tune._search.domains import Domain
 
 
 class SweepDistribution:
-    """What the values of an input are drawn from; `job(lr=Uniform(0.01, 0.1))`.
+    """A distribution from which an input's values are drawn; `job(lr=Uniform(0.01, 0.1))`.
 
     Two with the same arguments are equal.
     """
@@ -77,15 +77,15 @@ class SweepDistribution:
     __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> dict[str, Any]:
-        """It as it stands in a file."""
+        """Return the distribution as it stands in a file."""
         return {"type": self.type, **{name: getattr(self, name) for name in self.fields}}
 
     def domain(self) -> Any:
-        """What it is in a space of a sweep here."""
+        """Return the distribution as a domain of a sweep here."""
         return Drawn(self)
 
     def draw(self, generator: random.Random) -> Any:
-        """One value."""
+        """Draw a value."""
         raise NotImplementedError
 
 
@@ -113,7 +113,7 @@ def _rounded(value: float, q: float) -> float:
 
 
 class Choice(SweepDistribution):
-    """One of `values`: texts and numbers.
+    """A choice among `values`: texts and numbers.
 
     Choice(values=[16, 32, 64])
     """
@@ -190,7 +190,7 @@ class QUniform(_Rounded):
         return generator.uniform(self.min_value, self.max_value)  # type: ignore[attr-defined]
 
     def steps(self) -> Any:
-        """The same values as a domain that a sampler can learn, where there are several."""
+        """Return the as a domain that a sampler can learn, where there are several."""
         lower, upper, q = _rounded(self.min_value, self.q), _rounded(self.max_value, self.q), self.q  # type: ignore[attr-defined]
         return spaces.choice([lower]) if lower == upper else spaces.quniform(lower, upper, q)
 

@@ -17,11 +17,11 @@ Tasks = Sequence[tuple[str, int]]
 """(type, how many), in the order of their ranks."""
 PS = "ps"
 _CHIEF, _WORKER = "chief", "worker"
-_TRAINING = (_CHIEF, _WORKER)  # what a job is over with, once all have ended
+_TRAINING = (_CHIEF, _WORKER)  # types whose end ends the job
 _BESIDE = ("evaluator",)  # no members of the cluster that the others form
 _END_GRACE_S = 10.0
 _PAST_THE_END = 1 << 62
-_PATIENCE_POLLS = 5  # of logs.LONG_POLL_MS, once the chiefs have ended
+_PATIENCE_POLLS = 5  # polls of logs.LONG_POLL_MS, once the chiefs have ended
 
 
 def task_of(tasks: Tasks, rank: int) -> tuple[str, int]:
@@ -59,7 +59,7 @@ def config(tasks: Tasks, addresses: Sequence[str], rank: int) -> str:
 
 
 def training_ranks(tasks: Tasks, serving: Sequence[str] = (PS,)) -> list[int]:
-    """Those that the serving ones are there for. Pure."""
+    """Return the ranks that train, for which the serving ones run. Pure."""
     return [
         rank
         for rank in range(sum(count for _, count in tasks))
@@ -110,14 +110,15 @@ def serve(
     ).start()
     try:
         code = child.wait()
-    except BaseException:  # told to stop
+    except BaseException:  # raised when the process is stopped
         _end(child)
         raise
     return 0 if over.is_set() else code
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Its whole group but this process: SIGTERM, and SIGKILL for what is left after its grace."""
+    """End the child's whole process group except this process: SIGTERM, and SIGKILL after its
+    grace."""
     before = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -133,7 +134,8 @@ def _when_all_have_ended(
     waiting: Sequence[int],
     action: Callable[[], None],
 ) -> None:
-    """Their workers say when these processes are over: what they printed has an end then."""
+    """Run `action` once the workers report these processes as ended: then their output is
+    complete."""
     infos = session.request("GetLaunch", {"launch": context.launch})[1]["info"]["rank_infos"]
     polls = 0
     for each in sorted(infos, key=lambda info: info["rank"] in waiting):  # the chiefs first

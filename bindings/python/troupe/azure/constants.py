@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class AssetTypes:
-    """What an input or output is."""
+    """The types of inputs and outputs."""
 
     URI_FILE = "uri_file"
     URI_FOLDER = "uri_folder"

@@ -57,7 +57,7 @@ _SOURCES = (
 
 
 class DefaultAzureCredential:
-    """Who one is at the Azure service: MLClient takes it here, and asks for nothing by it.
+    """A credential for the Azure service: MLClient accepts it here, and does not use it.
 
     The keywords are those of azure.identity's class of this name. Raises TypeError for any other,
     naming the nearest.

@@ -163,12 +163,12 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except OSError:
-            code = code or 1  # who reads it is gone, or the disk is full
+            code = code or 1  # the reader is gone, or the disk is full
     os._exit(code)
 
 
 def report(error: BaseException, *, as_json: bool) -> None:
-    """One error, for a person or for a script."""
+    """Print an error, for a person or for a script."""
     name = type(error).__name__
     if as_json:
         document: dict[str, Any] = {"error": name, "text": str(error)}

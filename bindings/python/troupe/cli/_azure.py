@@ -35,7 +35,8 @@ def job() -> None:
 
 
 def _options(command: Any) -> Any:
-    """Where the cluster is; and which workspace is meant, which is taken and means nothing."""
+    """Add the options that choose the cluster, and the workspace, which is accepted and has no
+    meaning."""
     for option in (
         click.option(
             "--cluster",
@@ -181,7 +182,8 @@ def _override(text: str) -> tuple[str, Any]:
 
 
 def _follow(jobs: JobOperations, submitted: Any) -> int:
-    """Its output here, and the exit code that it means; SIGTERM ends it as Ctrl-C does."""
+    """Print the job's output and return the exit code for its end; SIGTERM ends it as Ctrl-C
+    does."""
     _common.interrupt_at_signals()
     try:
         if submitted.type != "command":

@@ -1,4 +1,4 @@
-"""What the commands share: the cluster a command means, and sessions with it."""
+"""Helpers shared by the commands: the cluster a command means, and sessions with it."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def echo(text: str) -> None:
 
 
 def echo_line(text: str) -> None:
-    """The same on one line, whatever a name has in it."""
+    """Print `text` as one line, with control characters shown."""
     click.echo(_visible.name(text))
 
 
 def echo_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print a JSON document on stdout."""
     click.echo(json.dumps(value))
 
 
@@ -148,7 +148,8 @@ def which_cluster(address: str | None, cluster: str | None) -> known_clusters.Ch
 
 
 def is_cluster_known(address: str | None = None, cluster: str | None = None) -> bool:
-    """Whether a command finds a cluster, or is told of one, so that it starts none of its own."""
+    """Return True if a command finds a cluster, or is given one, so that it starts none of its
+    own."""
     return known_clusters.choose(address, cluster) is not None or bool(
         home.clusters(running_only=True)
     )

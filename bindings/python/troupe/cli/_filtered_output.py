@@ -60,7 +60,7 @@ class FilteredOutput:
             for file in self._open.values():
                 with contextlib.suppress(
                     OSError
-                ):  # which has been said when a line could not be written
+                ):  # already reported when a line could not be written
                     file.close()
             self._open.clear()
 

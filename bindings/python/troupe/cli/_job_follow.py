@@ -1,4 +1,4 @@
-"""What commands of `troupe job` share that wait for a job: its log as it comes, and its end."""
+"""Helpers of the `troupe job` commands that wait for a job: its log as it comes, and its end."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _play(options: RunOptions, derived: Derived | None) -> int:
     where = options.place
     port = where.port or (derived.port if derived is not None else 0)
     if (
-        derived is not None  # of a run of one node nobody else leads
+        derived is not None  # nobody else leads a run of one node
         and where.rank != 0
         and (where.rank or not lead.may_lead(where.host, port))
     ):

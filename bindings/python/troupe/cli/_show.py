@@ -127,7 +127,7 @@ def _counted(number: float, what: str) -> str:
 
 
 def _place(waiting: dict[str, Any]) -> str:
-    """Where it stands in the queue, and by what priority."""
+    """Return the place in the queue, and the priority."""
     if not waiting["queue_place"]:
         return ""
     return f" (place {waiting['queue_place']}" + (
@@ -153,7 +153,7 @@ def _node_row(node: dict[str, Any]) -> list[str]:
     def used(name: str) -> str:
         total = node["resources"].get(name, 0)
         if node["state"] == "dead":
-            return f"-/{_tables.amount(total, name)}"  # what it held is nobody's any more
+            return f"-/{_tables.amount(total, name)}"  # resources it held are no longer its own
         held = round(total - node["free"].get(name, 0), 4)
         return f"{_tables.amount(held, name)}/{_tables.amount(total, name)}"
 
@@ -328,7 +328,7 @@ def explain(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Where a launch, an actor or a placement group is, or why it waits."""
+    """Show where a launch, an actor or a placement group is, or why it waits."""
     with _common.session(address, token_file, cluster) as session:
         if svg is not None:
             svg.write(state.placement_svg(identity, session))

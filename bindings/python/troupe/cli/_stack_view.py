@@ -36,7 +36,7 @@ _JOINING = ("init_process_group", "init_collective_group", "new_group", "_store_
 
 
 def waits_in(frames: list[dict[str, Any]]) -> str:
-    """What a stack (innermost frame first) says it waits for: a collective by name, or "".
+    """Return the collective that a stack (innermost frame first) waits in, or "".
 
     torch's collectives are Python functions of one file, so the name a user knows is on the stack;
     a work.wait() has only the native frame, which names the library.
@@ -69,7 +69,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def frame_text(frame: dict[str, Any]) -> str:
-    """One line of a stack."""
+    """Return a frame of a stack as one line."""
     place = f"{frame['file']}:{frame['line']}" if frame["line"] else frame["file"]
     return f"{frame['name']} ({place})" if place else frame["name"]
 
@@ -85,8 +85,8 @@ def _who(processes: list[dict[str, Any]]) -> str:
 def _groups(
     processes: list[dict[str, Any]],
 ) -> list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
-    """(what it waits in, frames, processes), the smallest group first: who is elsewhere is the
-    news."""
+    """Return (waited-for, frames, processes), the smallest group first: processes that are
+    elsewhere than most come first."""
     found: dict[tuple[Any, ...], tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = {}
     for process in processes:
         thread = main_thread(process)

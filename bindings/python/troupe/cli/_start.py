@@ -202,7 +202,7 @@ def _join(
     args = [*node, f"--listen={listen}"] if listen else node
     lifeline = (
         os.pipe()[0] if block else None
-    )  # its other end is this process's alone: however that ends, the node does
+    )  # its other end belongs to this process alone: the node ends with it
     worker = node_start.start(
         address, folder, args, log=folder / "worker.log", token_file=token_file, lifeline=lifeline
     )

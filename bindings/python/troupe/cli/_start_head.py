@@ -35,7 +35,8 @@ def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
             )
         return known[0]
     for each in known:
-        # it may be the one to resume, and a new one in its place would hide what it has
+        # A damaged cluster may be the one to resume, and a new one in its place would hide its
+        # state
         each.require_whole()
     stopped = [each for each in known if not each.running]
     if len(stopped) > 1:
@@ -49,7 +50,8 @@ def _state_to_resume(cluster: str | None, new: bool) -> home.ClusterHome | None:
 def _address_of(
     listen: str | None, port: int | None, resumed: home.ClusterHome | None
 ) -> tuple[str, int]:
-    """Where the head listens: as asked, else where it was before (its nodes look for it there)."""
+    """Return the address on which the head listens: as asked, else as before (its nodes look for it
+    there)."""
     host_before, _, port_before = resumed.address.rpartition(":") if resumed else ("", "", "")
     return listen or host_before.strip("[]") or "127.0.0.1", port if port is not None else int(
         port_before or 6400
@@ -67,7 +69,7 @@ def _start_head(
 ) -> tuple[list[executables.Started], dict[str, Any]]:
     resumed = _state_to_resume(cluster, new)
     if resumed and port is None:
-        resumed.require_whole()  # whose nodes look for it where it was
+        resumed.require_whole()  # its nodes look for it at the old address
     listen, port = _address_of(listen, port, resumed)
     root = home.state_root()
     home.require_writable(root)

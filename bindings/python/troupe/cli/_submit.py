@@ -188,7 +188,7 @@ def _check_counts(given: dict[str, Any]) -> None:
 
 
 def _choice(given: dict[str, Any]) -> known_clusters.Choice | None:
-    """Which cluster is meant; None: there is none, so one is started."""
+    """Return the cluster that is meant; None if there is none, so that one is started."""
     address, cluster = given["address"], given["cluster"]
     known = _common.is_cluster_known(address, cluster)
     return _common.which_cluster(address, cluster) if known else None
@@ -220,8 +220,8 @@ def _connected(choice: known_clusters.Choice | None, given: dict[str, Any]) -> _
 def _let_use_the_node(
     session: _session.Session, alive: list[dict[str, float]], given: dict[str, Any]
 ) -> None:
-    """One rank on each node has as many threads as there are CPUs, as torchrun's would; where ranks
-    share a node each has one."""
+    """Let a single rank on each node have as many threads as there are CPUs, as torchrun's would;
+    where ranks share a node each has one."""
     if given["cpus_per_rank"] is None and not {"OMP_NUM_THREADS"} & {
         *given["variables"],
         *os.environ,
@@ -254,7 +254,7 @@ def _counts(
         room = sorted((count for count in has if count > 0), reverse=True)
         each = (
             room[min(len(room), most) - 1] if room else 1
-        )  # of as many nodes, what the smallest has
+        )  # among as many nodes, the resources of the smallest
     fit = sum(
         1
         for node, own in zip(alive, gpus, strict=True)
@@ -293,7 +293,7 @@ def _options_of(ranks: int, gpus: bool, given: dict[str, Any]) -> Any:
         return replace(
             _function.options_of("troupe submit", {**asked, **flags}), door=given["door"]
         )
-    except (TypeError, ValueError) as error:  # of two that do not go together
+    except (TypeError, ValueError) as error:  # raised for two that do not go together
         raise click.UsageError(str(error)) from None
 
 
@@ -316,7 +316,8 @@ def _python_of(kind: str) -> dict[str, Any]:
 
 
 def _passes_errors_on(given: dict[str, Any]) -> bool:
-    """Whether error files are needed only to pass one of them on to who started this command."""
+    """Return True if error files are needed only to pass one of them on to the process that started
+    this command."""
     return (
         bool(os.environ.get("TORCHELASTIC_ERROR_FILE"))
         and not given["log_dir"]
@@ -349,7 +350,7 @@ def _follow(
         session.embedded is not None
         and options.ranks * options.cpus_per_rank > connect.EMBEDDED_CPUS_MIN
     ):
-        options = replace(options, cpus_per_rank=0)  # of its own cluster nobody else has any
+        options = replace(options, cpus_per_rank=0)  # nobody else uses its own cluster
     try:
         handle = _launch.start(line, options, session)
     except exceptions.PlacementError as error:

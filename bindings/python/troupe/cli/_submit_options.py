@@ -43,7 +43,7 @@ class ProgramCommand(click.Command):
         in ctx.obj."""
         ctx.token_normalize_func = lambda name: name.replace("_", "-")
         marked = list(args)
-        if "--" in marked:  # which click takes away where it ends the options
+        if "--" in marked:  # click removes it where it ends the options
             marked.insert(marked.index("--") + 1, _END)
         rest = super().parse_args(ctx, marked)
         line = list(ctx.params["line"])
@@ -191,7 +191,7 @@ def of_torchrun(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def of_troupe(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Those that only `troupe submit` has."""
+    """Add the options that only `troupe submit` has."""
     for each in reversed(
         (
             *_flags.of_table(launches.ALL, launches.ChangedLaunchOptions, LAUNCH_FLAGS),
@@ -296,5 +296,5 @@ def read_variables(_: click.Context, __: click.Parameter, given: tuple[str, ...]
 
 
 def given_addresses(options: dict[str, Any]) -> list[str]:
-    """Of the options that are not used, those that say where other nodes are."""
+    """Return the unused options that give addresses of other nodes."""
     return ["--" + name.replace("_", "-") for name in _ADDRESSES if options.get(name)]

@@ -36,7 +36,8 @@ def _of_one(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _folder(name: str, storage: str | None) -> Path:
-    """Of the sweep with that name. A usage error, with the nearest, where there is none."""
+    """Return the folder of the sweep with that name. Raises a usage error with the nearest name if
+    there is none."""
     try:
         return looking.folder_of(name, storage)
     except ValueError as error:
@@ -66,7 +67,7 @@ def list_(storage: str | None, as_json: bool) -> None:
 )
 @_as_json
 def show(name: str, storage: str | None, trials: int, as_json: bool) -> None:
-    """What a sweep is, what it does now, and its trials: state, reports, metric, configuration, and
+    """Show a sweep, its current work, and its trials: state, reports, metric, configuration, and
     why they have ended.
 
     NAME is the sweep's name, the beginning of one, or the path of its folder.

@@ -1,4 +1,4 @@
-"""What `troupe sweep` has a sweep do, and what its processes wrote."""
+"""Actions of `troupe sweep` on a running sweep, and output of its processes."""
 
 from __future__ import annotations
 

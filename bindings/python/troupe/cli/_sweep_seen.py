@@ -1,4 +1,4 @@
-"""What `troupe sweep` shows: tables of sweeps and of trials, rows for other programs."""
+"""Output of `troupe sweep`: tables of sweeps and of trials, rows for other programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What an id on the line of a command means that reads processes: a launch, an actor, or a process
-of this host."""
+"""Targets of commands that read processes: an id means a launch, an actor, or a process of this
+host."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_local(
 def _cluster_has(
     target: str, address: str | None, token_file: str | None, cluster: str | None
 ) -> bool:
-    """Whether digits are the start of an id of the cluster, if there is one."""
+    """Return True if the digits are the start of an id of the cluster, if there is one."""
     if not os.path.exists(f"/proc/{target}"):
         return True  # no process: let the search among launches say what is wrong
     try:
@@ -72,8 +72,8 @@ def _known(session: Any, target: str) -> dict[str, dict[str, Any]]:
 
 
 def _info(session: Any, target: str) -> dict[str, Any]:
-    """What the head knows of the launch or the actor whose id begins with `target`; a usage error
-    where there is none."""
+    """Return the head's information on the launch or the actor whose id begins with `target`; a
+    usage error if there is none."""
     known = _known(session, target)
     going = "".join(
         f"\n  {each['launch'][:8]}  {each['name']}"
@@ -155,7 +155,7 @@ def _each_node(
     wanted: dict[str, Any],
     read: Callable[[str, dict[str, Any]], list[dict[str, Any]]],
 ) -> list[tuple[list[dict[str, Any]], str]]:
-    """What each node's worker says, all asked at once."""
+    """Return the answers of the nodes' workers, all asked at once."""
     import concurrent.futures
 
     def ask(node: str) -> list[dict[str, Any]]:

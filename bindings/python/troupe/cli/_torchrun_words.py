@@ -1,4 +1,4 @@
-"""What the values of torchrun's options say. Pure."""
+"""Values of torchrun's options, parsed. Pure."""
 
 from __future__ import annotations
 

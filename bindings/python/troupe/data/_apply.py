@@ -20,7 +20,7 @@ from troupe.data._sources import memory
 
 @dataclasses.dataclass
 class Where:
-    """Where the rows of a block are from.
+    """The origin of a block's rows.
 
     `first`: the number of the first one, in `path` or in the dataset; None: it is not known any
     more, and rows count from the block's beginning. `after`: the function that left it so.
@@ -204,7 +204,7 @@ _KINDS: dict[str, Callable[..., pa.Table]] = {
 
 
 class _Failing:
-    """What a function of the user's raises on these rows is a DataError that names them."""
+    """A context that turns exceptions of a user's function into a DataError that names the rows."""
 
     def __init__(self, op: Op, where: Where, start: int, stop: int) -> None:
         self._op, self._where, self._rows = op, where, (start, stop)

@@ -8,7 +8,7 @@ from typing import Any
 
 from troupe._code import extras
 
-_EXTRA = {"torch": "torch"}  # of troupe, that brings it; all others come with "data"
+_EXTRA = {"torch": "torch"}  # the extra of troupe that brings it; all others come with "data"
 
 
 def need(name: str, what: str) -> Any:

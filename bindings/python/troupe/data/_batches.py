@@ -16,7 +16,7 @@ from troupe.data._apply import shown
 
 
 class Form(Protocol):
-    """What a block becomes, and how rows of that are cut and joined."""
+    """The form of batches that a block becomes, and how to cut and join its rows."""
 
     def of(self, table: pa.Table, *, own: bool) -> Any:
         """The block in this form. `own`: its memory may be handed out as it is, for writing too."""
@@ -114,7 +114,7 @@ def batches(
     waiting: list[Any] = []
     rows = 0
     for table, own in alike(tables):
-        if not table.num_rows:  # it tells columns alone
+        if not table.num_rows:  # an empty table only gives the columns
             continue
         whole, count, at = form.of(table, own=own), table.num_rows, 0
         del table

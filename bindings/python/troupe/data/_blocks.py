@@ -124,7 +124,7 @@ def series_column(series: Any, name: str, before: pa.Field | None = None) -> tup
         if isinstance(column.type, pa.ExtensionType) and not isinstance(
             column.type, pa.FixedShapeTensorType
         ):
-            column = column.storage  # of pandas' own: periods and intervals
+            column = column.storage  # pandas' own types: periods and intervals
     except REFUSED as error:
         raise NoBatch(
             f"column {name!r} is of type {series.dtype}, which Arrow has no column for: {error}"

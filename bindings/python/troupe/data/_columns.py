@@ -22,7 +22,7 @@ REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class NoBatch(TypeError):
-    """What a function returned is no batch; the text says what it is."""
+    """The TypeError for a function's result that is not a batch; the text says what it is."""
 
 
 def is_ragged(field: pa.Field) -> bool:

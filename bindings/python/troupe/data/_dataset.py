@@ -286,7 +286,7 @@ class MaterializedDataset(Dataset):
     """A dataset whose rows are held: nothing is read or mapped again."""
 
     def held(self) -> list[tuple[Any, int]]:
-        """Its pieces, with their rows."""
+        """Return the pieces, with their row counts."""
         return [(piece, piece.rows) for piece in self._node.pieces]  # type: ignore[union-attr]
 
     def num_blocks(self) -> int:

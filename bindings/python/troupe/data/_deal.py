@@ -1,4 +1,4 @@
-"""Who of n readers gets which rows of a stream of blocks.
+"""Distribution of a stream's rows over n readers.
 
 Pure.
 
@@ -30,7 +30,7 @@ class Dealer(Generic[T]):
         self._next = 0
 
     def add(self, block: T, rows: int) -> list[list[Part[T]]] | None:
-        """One more block; where it completes a round: the parts of each reader."""
+        """Add a block; if it completes a round, return the parts of each reader."""
         if not self._equal:
             shares: list[list[Part[T]]] = [[] for _ in range(self._n)]
             shares[self._next] = [(block, 0, rows)]

@@ -85,7 +85,7 @@ class Dealing:
             )
 
     def _is_behind(self, index: int) -> bool:
-        """Whether another reader has left so much that no more is made."""
+        """Return True if another reader has left so much unread that no more is made."""
         return any(
             len(line) >= ROUNDS_AHEAD for number, line in enumerate(self._lines) if number != index
         )
@@ -104,7 +104,7 @@ class Dealing:
             status_lines.say(f"troupe.data: {PATIENCE_S:g} s: {text.format(index, named)}")
 
     def _make(self) -> None:
-        """One more round, made without the lock: others take what they have meanwhile."""
+        """Make another round without holding the lock: others take their parts meanwhile."""
         self._making = True
         self._changed.release()
         failure: BaseException | None = None
@@ -143,7 +143,7 @@ def _place() -> _stream.Place:
 
 
 class DealingHere(Dealing):
-    """Of a process without a cluster: its readers are threads."""
+    """Dealing in a process without a cluster: its readers are threads."""
 
     cannot_travel = (
         "this share is dealt by the process that called streaming_split(), for its functions "

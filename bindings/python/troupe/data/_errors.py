@@ -1,4 +1,4 @@
-"""What goes wrong with data: errors that name the file, the rows and the user's own lines."""
+"""Errors of datasets, which name the file, the rows and the user's own lines."""
 
 from __future__ import annotations
 

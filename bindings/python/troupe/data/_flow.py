@@ -1,4 +1,4 @@
-"""What runs next, of the blocks of one stream, under a budget of memory.
+"""Scheduling of one stream's blocks under a memory budget.
 
 Pure: events come in, orders go out.
 
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 @dataclass
 class _Block:
-    """One item's block: the stages it has been through, whether the next one runs, and its bytes as
-    it is now."""
+    """The block of one item: the stages it has been through, whether the next one runs, and its
+    current size in bytes."""
 
     done: int
     running: bool
@@ -55,7 +55,7 @@ class Flow:
         self._failed: int | None = None  # the first in the order
 
     def may_pull(self) -> bool:
-        """Whether the source is to be asked for its next item."""
+        """Return True if the source may be asked for its next item."""
         if self._ended or self._failed is not None or len(self._blocks) >= self._window:
             return False
         return not any(block.done == 0 and not block.running for block in self._blocks.values())
@@ -96,7 +96,7 @@ class Flow:
         return orders
 
     def finished(self, number: int, size: int) -> None:
-        """What ran of that block is over; the block has so many bytes now."""
+        """Note that the running stage of a block ended; the block now has `size` bytes."""
         block = self._blocks[number]
         self._given[block.done] += block.size
         self._made[block.done] += size
@@ -105,8 +105,8 @@ class Flow:
         block.done, block.running, block.size, block.expected = block.done + 1, False, size, 0
 
     def failed(self, number: int) -> None:
-        """What ran of that block failed: nothing behind it is started any more, and the failure has
-        the block's place in the order."""
+        """Note that the running stage of a block failed: nothing behind it is started any more, and
+        the failure keeps the block's place in the order."""
         block = self._blocks[number]
         self._running[block.done] -= 1
         self._load -= block.expected
@@ -133,7 +133,7 @@ class Flow:
         self._taken = None
 
     def over(self) -> bool:
-        """Whether the consumer has had all."""
+        """Return True if the consumer has had everything."""
         return self._ended and not self._blocks
 
     def _head(self) -> int | None:

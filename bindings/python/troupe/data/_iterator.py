@@ -1,4 +1,4 @@
-"""One reader's share of a dataset."""
+"""Iteration over one reader's share of a dataset."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Share(Travels):
-    """Which rows: those that reader `index` of `count` is dealt of a plan, or, where no reader can
-    tell that by itself, those that the `dealer`, an actor or what is like one in this process,
-    gives it."""
+    """A share's rows: those that reader `index` of `count` is dealt of a plan or, where no reader
+    can compute that by itself, those that the `dealer`, an actor or its local equivalent, gives it.
+    """
 
     index: int
     count: int
@@ -33,8 +33,8 @@ class Share(Travels):
 
 
 class DataIterator(Takes):
-    """One reader's share of a dataset, as `streaming_split` makes them: it can be sent to another
-    process, a rank say, and gone through there.
+    """A reader's share of a dataset, as `streaming_split` makes them: it can be sent to another
+    process, such as a rank, and iterated there.
 
     Every `for` over what its methods return is an epoch. Of a share that its reader can tell by
     itself (no function changes how many rows there are) readers wait for nobody; else all of them
@@ -118,7 +118,7 @@ class DataIterator(Takes):
         return self._materialized(list(self._blocks()))
 
     def stats(self) -> str:
-        """Which share it is."""
+        """Return a description of the share."""
         return repr(self)
 
 

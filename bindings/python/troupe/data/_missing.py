@@ -1,4 +1,4 @@
-"""What datasets of `ray.data` can and those of Troupe cannot, and what to use for it.
+"""Features of `ray.data` that Troupe's datasets lack, and what to use instead.
 
 Pure. Names of the module: `troupe.ray_compat._missing`.
 """

@@ -1,4 +1,4 @@
-"""What a dataset is made of and does: nodes of a plan, simplified, and cut into stages.
+"""Plans of datasets: nodes of a plan, simplified, and cut into stages.
 
 Pure: nothing is read.
 
@@ -30,8 +30,9 @@ class Travels:
 
 @dataclass(frozen=True)
 class Compute(Travels):
-    """Where functions run: "any" (they are Arrow's own), "tasks", or "actors", of which there are
-    `least` at the beginning and `most` at most. `most` None: as many as there are CPUs."""
+    """The place where functions run: "any" (they are Arrow's own), "tasks", or "actors", of which
+    there are `least` at the beginning and `most` at most. `most` None: as many as there are CPUs.
+    """
 
     kind: str = "any"
     least: int = 1
@@ -40,7 +41,7 @@ class Compute(Travels):
 
 @dataclass(frozen=True)
 class Op(Travels):
-    """One function of a plan, as `kind` of call.
+    """A function of a plan, and the `kind` of its calls.
 
     `keeps_rows`: as many rows come out as went in. `settings`: what Arrow's own are given.
     """
@@ -62,7 +63,7 @@ class Op(Travels):
 
     @property
     def of_user(self) -> bool:
-        """Whether it runs code of the user's."""
+        """True if it runs user code."""
         return self.fn is not None
 
 
@@ -127,7 +128,7 @@ Node = Read | Apply | Limit | Shuffle | Rechunk | Union_
 
 @dataclass(frozen=True)
 class Stage(Travels):
-    """What one process does to a block: reads it, where there is a reader, and applies the
+    """The work of one process on a block: reading it, where there is a reader, and applying the
     functions."""
 
     reader: Any = None
@@ -137,12 +138,12 @@ class Stage(Travels):
 
     @property
     def of_user(self) -> bool:
-        """Whether it runs code of the user's."""
+        """True if it runs user code."""
         return any(op.of_user for op in self.ops)
 
 
 def children(node: Node) -> tuple[Any, ...]:
-    """What it takes its rows from."""
+    """Return the nodes whose rows this node takes."""
     return (
         node.children
         if isinstance(node, Union_)
@@ -278,8 +279,8 @@ def _reading(read: Read | None) -> Compute:
 
 
 def deals_alone(node: Node, *, equal: bool) -> bool:
-    """Whether each reader of a split can tell its own rows from the plan: no row count depends on
-    what is in the rows."""
+    """Return True if each reader of a split can compute its own rows from the plan: no row count
+    depends on the rows' contents."""
     base, ops = chain(node)
     if not isinstance(base, Read):
         return False
@@ -287,7 +288,7 @@ def deals_alone(node: Node, *, equal: bool) -> bool:
 
 
 def replaced(read: Read, pieces: tuple[Any, ...]) -> Read:
-    """The same reading of other pieces, in the order that they are given."""
+    """Return a Read of other pieces, in the order in which they are given."""
     return dataclasses.replace(read, pieces=pieces, shuffle_files=None)
 
 

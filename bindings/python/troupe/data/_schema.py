@@ -15,12 +15,13 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns, in order."""
+        """The names of the columns, in order."""
         return list(self.base_schema.names)
 
     @property
     def types(self) -> list[pa.DataType]:
-        """Of the columns, in order; of arrays of one shape, pyarrow's fixed-shape tensor."""
+        """The types of the columns, in order; for arrays of one shape, pyarrow's fixed-shape
+        tensor."""
         return list(self.base_schema.types)
 
     def __eq__(self, other: object) -> bool:

@@ -23,8 +23,8 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where functions run: by threads of this process, or by `parallel` processes of the cluster,
-    with these options where a function has none."""
+    """The place where functions run: threads of this process, or `parallel` processes of the
+    cluster, with these options where a function has none."""
 
     parallel: int
     cluster: bool = False
@@ -36,7 +36,7 @@ class Place:
 
 
 def here() -> Place:
-    """Of a whole dataset: the cluster, where this process is a part of one."""
+    """Return the place for a whole dataset: the cluster, if this process is a part of one."""
     import troupe
 
     if not troupe.is_initialized():
@@ -45,8 +45,8 @@ def here() -> Place:
 
 
 def beside() -> Place:
-    """Of one reader's share: processes on its own node that hold no CPUs, as the reader may hold
-    all there are and waits for them."""
+    """Return the place for one reader's share: processes on its own node that hold no CPUs, as the
+    reader may hold all there are and waits for them."""
     import troupe
 
     if not troupe.is_initialized():

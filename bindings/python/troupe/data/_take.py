@@ -1,4 +1,4 @@
-"""What is taken of a dataset, or of a share of one: rows, batches, tensors."""
+"""Readers of a dataset, or of a share of one, as rows, batches or tensors."""
 
 from __future__ import annotations
 

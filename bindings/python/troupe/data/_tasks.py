@@ -34,8 +34,8 @@ _ACTORS_KNOW = {
 def result_of(
     runner: Runner, piece: Any, number: int, scatter: _work.Scatter | None
 ) -> tuple[Any, ...]:
-    """What a process answers: (rows, bytes), and the tables, each a result of its own that stays
-    where it is until it is asked for."""
+    """Run a stage on a piece and return (rows, bytes), and the tables, each a result of its own
+    that stays where it is until it is asked for."""
     rows, size, tables = _work.done(runner, piece, number, scatter)
     return (rows, size), *(_work.compact(each) for each in tables)
 
@@ -112,7 +112,7 @@ class Results:
         return cause_of(error, piece.path if self.reads else "")
 
     def cancel(self) -> None:
-        """What is under way is not waited for any more."""
+        """Cancel the running tasks and stop waiting for them."""
         for refs in self.under_way.values():
             with contextlib.suppress(exceptions.TroupeError):
                 troupe.cancel(refs[0])
@@ -143,8 +143,8 @@ def cause_of(error: BaseException, path: str = "") -> BaseException:
 
 
 class Tasks:
-    """One stage by tasks: made again by the runtime where their process is lost, which changes
-    nothing, as pieces and functions are the same."""
+    """A stage run by tasks: the runtime repeats those whose process is lost, with equal results, as
+    pieces and functions are the same."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class MapWorker:
 
 
 class Actors:
-    """One stage by a pool of actors: `least` at the beginning, more while all are busy, `most` at
+    """A stage run by a pool of actors: `least` at the beginning, more while all are busy, `most` at
     most. A block whose actor dies goes to another."""
 
     def __init__(
@@ -234,8 +234,8 @@ class Actors:
         self._results.hear(number, piece, refs, self._over)
 
     def _over(self, number: int, piece: Any, error: Exception | None) -> bool:
-        """Whether another actor does it: not what the user's code raised, nor what ended so many
-        actors."""
+        """Return True if another actor should retry the piece: not if user code raised, nor if it
+        already ended too many actors."""
         actor = self._busy.pop(number)
         if error is None or isinstance(error, exceptions.TaskError):
             self._idle.append(actor)

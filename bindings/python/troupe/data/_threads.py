@@ -22,7 +22,7 @@ def cpus() -> int:
 
 
 class Threads:
-    """One stage.
+    """A stage run by threads.
 
     Its classes have an instance for each piece of work at a time, made when it is first needed.
     """
@@ -61,7 +61,7 @@ class Threads:
             self._events.put(
                 (number, _work.block(piece, rows, size, tables, scatter=self._scatter, own=own))
             )
-        except BaseException as error:  # whatever it is, the consumer's thread raises it
+        except BaseException as error:  # the consumer's thread raises it
             self._events.put((number, error))
 
     def close(self) -> None:

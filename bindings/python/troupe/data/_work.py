@@ -1,4 +1,4 @@
-"""What one piece of work is and gives, wherever it is done."""
+"""A piece of work and its result, wherever it runs."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MODES = ("append", "overwrite", "ignore", "error", "create")
 
 @dataclass(frozen=True)
 class Asked:
-    """What write_parquet() was asked for."""
+    """The arguments of write_parquet()."""
 
     path: str
     filesystem: Any
@@ -231,7 +231,7 @@ def _file(system: Any, partial: str, path: str, table: pa.Table, asked: Asked) -
 
 
 class _Writing:
-    """What fails within is a DataError that names the file."""
+    """A context that turns errors into a DataError that names the file."""
 
     def __init__(self, path: str, what: str = "cannot be written") -> None:
         self._path, self._what = path, what

@@ -52,7 +52,7 @@ class CommunicatorHandle:
 
     @property
     def backend(self) -> str:
-        """What moves its tensors."""
+        """The backend that moves the tensors."""
         return self._backend
 
     def __repr__(self) -> str:
@@ -136,13 +136,13 @@ def _leave(_instance: Any, name: str) -> None:
 
 
 def destroy_all_collective_groups() -> None:
-    """Of those that this process made, all."""
+    """Destroy all groups that this process made."""
     for name in list(_groups):
         destroy_collective_group(name)
 
 
 class _Operation:
-    """One collective of a graph: its actors, and their group, which is made with the first
+    """A collective of a graph: its actors, and their group, which is made with the first
     execution."""
 
     def __init__(self, kind: str, actors: Sequence[Any], op: ReduceOp, transport: Any) -> None:
@@ -184,7 +184,7 @@ def _transport(transport: Any) -> str:
 
 
 class _CollectiveNode(dag.ClassMethodNode):
-    """One actor's part of a collective."""
+    """An actor's part of a collective."""
 
     def __init__(self, operation: _Operation, handle: Any, takes: Sequence[dag.DAGNode]) -> None:
         super().__init__(handle, handle.__ray_call__, takes, {})
@@ -284,7 +284,7 @@ class _AllReduce:
     def bind(
         self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None
     ) -> list[Any]:
-        """One node for each, of the same actor: what the tensors of all make together."""
+        """Return a node for each input, on its actor, with the reduction of all tensors."""
         return _bind("allreduce", input_nodes, op, transport)
 
     def __call__(
@@ -299,7 +299,8 @@ class _AllGather:
     in an actor."""
 
     def bind(self, input_nodes: Sequence[Any], transport: Any = None) -> list[Any]:
-        """One node for each, of the same actor: all tensors along the first axis."""
+        """Return a node for each input, on its actor, with all tensors joined along the first
+        axis."""
         return _bind("allgather", _flat("allgather", input_nodes), ReduceOp.SUM, transport)
 
     def __call__(
@@ -316,8 +317,8 @@ class _ReduceScatter:
     def bind(
         self, input_nodes: Sequence[Any], op: ReduceOp = ReduceOp.SUM, transport: Any = None
     ) -> list[Any]:
-        """One node for each, of the same actor: its share, along the first axis, of what all make
-        together."""
+        """Return a node for each input, on its actor, with its share, along the first axis, of the
+        reduction."""
         return _bind("reducescatter", _flat("reducescatter", input_nodes), op, transport)
 
     def __call__(

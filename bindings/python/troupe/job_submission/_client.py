@@ -25,7 +25,7 @@ from troupe.job_submission import _jobs, _output
 from troupe.job_submission._jobs import JobState
 from troupe.job_submission._request import SHELL, JobRequest
 
-_DASHBOARD_PORT = 8265  # of Ray's own, which scripts name
+_DASHBOARD_PORT = 8265  # port of Ray's own dashboard, which scripts name
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 

@@ -32,7 +32,7 @@ DOOR = "job"
 SCOPE = "jobs"
 """Of values at the head: by the id of a launch, that its job was deleted; by `id/JOB`, the launch
 of the latest deleted job with that id."""
-_TOKEN_S = 10 * 365 * 24 * 3600  # it ends with the job
+_TOKEN_S = 10 * 365 * 24 * 3600  # the token ends with the job
 _TOKEN_TRIES = 3
 
 
@@ -40,10 +40,10 @@ class JobState(enum.StrEnum):
     """States of a job."""
 
     QUEUED = "QUEUED"  # waits for a place, or for the jobs that it starts after
-    STARTING = "STARTING"  # its node makes the environment
-    RUNNING = "RUNNING"  # its command runs, or is being stopped
+    STARTING = "STARTING"  # the node makes the environment
+    RUNNING = "RUNNING"  # the command runs, or is being stopped
     SUCCEEDED = "SUCCEEDED"  # the command ended with 0
-    FAILED = "FAILED"  # it ended otherwise, or out of time, or never could start
+    FAILED = "FAILED"  # the job ended with an error, timed out, or never could start
     STOPPED = "STOPPED"  # somebody stopped it
 
     @property
@@ -128,7 +128,7 @@ def start(request: JobRequest, session: Any) -> LaunchHandle:
     if own:
         info = info_of(session, handle.id)
         if travelled.about(info).get("token", "") != (token["id"] if token else ""):
-            _give_back(session, token)  # it is the job of a submission before
+            _give_back(session, token)  # the id belongs to a job submitted before
         if travelled.about(info).get("digest") != request.digest():
             raise exceptions.AlreadyExistsError(
                 f"there is a job {request.id} already, with another content (launch "

@@ -11,7 +11,7 @@ _TERM = re.compile(r"(?P<not>!)?(?P<name>[^=!,\s]+)(?:\s*(?P<sign>==|=|!=)\s*(?P
 
 @dataclass(frozen=True)
 class Term:
-    """One condition on a job's metadata."""
+    """A condition on a job's metadata."""
 
     name: str
     value: str | None  # None: any

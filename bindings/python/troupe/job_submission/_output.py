@@ -116,7 +116,7 @@ def follow(
             shown = finished[left_out:]
             left_out -= len(finished) - len(shown)
             yield seen, shown, bars
-        tail = since_s = None  # of the next attempt all is news
+        tail = since_s = None  # all output of the next attempt is new
 
 
 def _source(

@@ -41,7 +41,8 @@ def id_of_key(key: str) -> str:
 
 @dataclass(frozen=True)
 class JobRequest:
-    """One job. `command` is a list of words; a line for a shell is `(SHELL, "-c", line)`."""
+    """A request for one job. `command` is a list of words; a line for a shell is `(SHELL, "-c",
+    line)`."""
 
     command: tuple[str, ...]
     id: str = ""  # "": a new one

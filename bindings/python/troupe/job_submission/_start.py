@@ -59,7 +59,7 @@ Those of a job's process travel to what the job starts, on other nodes, so only 
 
 @dataclass(frozen=True)
 class JobStart:
-    """One job, as it travels to its node."""
+    """The start of a job, as it travels to its node."""
 
     job: str
     token: str = field(repr=False, default="")

@@ -1,4 +1,4 @@
-"""What a launch's call gives: all of it to the function, by any name; options are given by
+"""Arguments of a launch's call: all of them go to the function, by any name; options are given by
 `f.options(...)` alone."""
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def split_detach(
 
 
 def _could_take(function: Callable[..., Any], name: str) -> bool:
-    """Whether a keyword is the function's: it, or what it wraps and hands all keywords to, has a
-    parameter for it."""
+    """Return True if a keyword is for the function: it, or the function it wraps and passes all
+    keywords to, has a parameter for it."""
     called = _signature(function, follow=False)
     if called is None or _named(called, name):
         return True
@@ -79,8 +79,8 @@ def _could_take(function: Callable[..., Any], name: str) -> bool:
 
 
 def _signature(function: Callable[..., Any], *, follow: bool) -> inspect.Signature | None:
-    """What is called itself, or what it says that it wraps; None of a builtin that does not
-    tell."""
+    """Return the signature of the function itself, or of the function it wraps; None for a builtin
+    without one."""
     try:
         return inspect.signature(function, follow_wrapped=follow)
     except (TypeError, ValueError):

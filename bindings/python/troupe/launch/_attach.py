@@ -50,7 +50,8 @@ def _find_ids(session: Any, given: str) -> list[str]:
 
 
 def _is_meant(info: dict[str, Any], given: str) -> bool:
-    """Whether a launch has this id or an id that begins so, or is the job of this id."""
+    """Return True if a launch has this id or an id that begins so, or belongs to the job with this
+    id."""
     return info["launch"].startswith(given.lower()) or travelled.about(info).get("id") == given
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LaunchContext:
-    """One rank's view of its launch.
+    """The context of a rank: its view of the launch.
 
     In the driver of a `@ray_launch`, `run` reaches all ranks.
 
@@ -55,7 +55,7 @@ class LaunchContext:
 
     @property
     def is_driver(self) -> bool:
-        """Whether this rank runs the function as the driver of the launch."""
+        """True if this rank runs the function as the driver of the launch."""
         return self.mode == "driver" and self.rank == 0
 
     @property

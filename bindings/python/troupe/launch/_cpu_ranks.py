@@ -18,7 +18,7 @@ _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def asked_for(environment: Mapping[str, str] = os.environ) -> bool | None:
-    """What the variable says; None: nothing.
+    """Return the value of the variable; None if it is not set.
 
     Raises ValueError for a value that is neither yes nor no.
     """
@@ -37,13 +37,14 @@ def reason(nodes: Iterable[dict[str, Any]], environment: Mapping[str, str] = os.
     nodes = list(nodes)
     if not nodes or _hints.gpus_of(
         nodes
-    ):  # of a cluster whose nodes are still to come nothing is known
+    ):  # nothing is known of a cluster whose nodes are still to come
         return ""
     return "no node has a GPU" if len(nodes) > 1 else f"{nodes[0]['name']} has no GPU"
 
 
 def yes_or_no(name: str, value: str, others: Mapping[str, str] | None = None) -> bool | None:
-    """What the variable's value says; None: one of `others`, which are words by their meaning.
+    """Parse a yes-or-no variable; None for a value in `others`, which maps further words to their
+    meaning.
 
     Raises ValueError for any other.
     """

@@ -1,4 +1,4 @@
-"""What may be asked for deaths of ranks: `on_rank_death`, `min_processes`, `reform_timeout`,
+"""Options about deaths of ranks: `on_rank_death`, `min_processes`, `reform_timeout`,
 `hang_timeout`. Pure."""
 
 from __future__ import annotations

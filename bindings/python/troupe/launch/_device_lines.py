@@ -1,4 +1,4 @@
-"""Which lines of a program need a GPU: named where there is none.
+"""Lines of a program that need a GPU, named in the error where there is none.
 
 Pure, but for reading the program's source.
 """
@@ -24,7 +24,7 @@ _WORDS = re.compile(r"NCCL|CUDA|NVIDIA driver|_cuda_|device_ids.* GPU modules|no
 
 
 def is_of_device(words: str) -> bool:
-    """Whether an error's first line says that a GPU is missing."""
+    """Return True if an error's first line says that a GPU is missing."""
     return _WORDS.search(words) is not None
 
 
@@ -48,7 +48,8 @@ def line_of(traceback: str) -> str:
 
 
 def of_function(function: Callable[..., Any]) -> list[str]:
-    """Such lines of the file that has a function, at most four; [] where it cannot be read."""
+    """Return at most four lines that need a GPU in the file of a function; [] if it cannot be
+    read."""
     try:
         file = inspect.getsourcefile(function)
         lines = inspect.findsource(function)[0]

@@ -77,7 +77,7 @@ def _cancelled(info: dict[str, Any]) -> exceptions.TroupeError:
 
 
 def _exception_of(handle: Any, rank: int) -> BaseException | None:
-    """What the rank raised, where it travelled and loads here."""
+    """Return the exception of a rank, if it travelled and loads here."""
     import cloudpickle
 
     try:
@@ -89,8 +89,8 @@ def _exception_of(handle: Any, rank: int) -> BaseException | None:
 
 
 def _own_exception(failure: dict[str, Any]) -> BaseException | None:
-    """What happened to the rank, where that has a type of the runtime's own, or one of Python's
-    that did not travel."""
+    """Return an exception for a rank's failure that has a type of the runtime's own, or one of
+    Python's that did not travel."""
     of_kind = failures.BY_KIND.get(failure["kind"])
     if of_kind is not None:
         return of_kind(failure["cause"])
@@ -104,7 +104,7 @@ def _own_exception(failure: dict[str, Any]) -> BaseException | None:
         words = words[len(before) :] if words.startswith(before) else ""
     try:
         return kind(words) if words else kind()
-    except TypeError:  # one that is made of more than words
+    except TypeError:  # an exception that takes more than a text
         return None
 
 
@@ -119,7 +119,7 @@ def exit_code_of(error: exceptions.TroupeError) -> int:
 
 
 def attempt(info: dict[str, Any]) -> int:
-    """Which attempt the launch's epoch is: those that were preempted are not counted."""
+    """Return the number of the attempt: epochs that were preempted are not counted."""
     found: int = info["epoch"] - info["preemptions"]
     return found
 
@@ -172,7 +172,7 @@ def text_of(
 
 
 def _others(info: dict[str, Any], rank: int) -> list[str]:
-    """Of the other ranks, those that did not end well by themselves, and those that had
+    """Return lines about other ranks: those that failed by themselves, and those that had
     returned."""
     lines, said = [], {_first(info["failure"]["cause"])}
     for each in info["rank_infos"]:
@@ -180,7 +180,7 @@ def _others(info: dict[str, Any], rank: int) -> list[str]:
             continue
         if each["outcome"] == "failed" and each["cause"]:
             if each["kind"] == FailureKind.SETUP_FAILED and _first(each["cause"]) in said:
-                continue  # what the ranks of a node ask for together is told once
+                continue  # a request that the ranks of a node made together is reported once
             said.add(_first(each["cause"]))
             lines.append(f"  rank {each['rank']} too: {_first(each['cause'])}")
         elif each["outcome"] == "succeeded" and info["mode"] != "driver":
@@ -241,9 +241,9 @@ def _what_happened(info: dict[str, Any], cause: str) -> tuple[str, bool]:
         return f"left by {cause}", True
     if failure["exception_type"]:
         return f"raised {cause}", True
-    if kind == FailureKind.EXITED and failure["pid"]:  # its process was seen to end
+    if kind == FailureKind.EXITED and failure["pid"]:  # the process was seen to end
         return f"exited with code {failure['exit_code']}", False
-    if kind == FailureKind.RETURNED_EARLY:  # of its own accord, while others needed it
+    if kind == FailureKind.RETURNED_EARLY:  # it returned on its own while others needed it
         return cause, True
     if kind == FailureKind.NO_VALUE:
         own = [each["cause"] for each in info["rank_infos"] if each["rank"] == failure["rank"]]
@@ -252,5 +252,5 @@ def _what_happened(info: dict[str, Any], cause: str) -> tuple[str, bool]:
 
 
 def again(info: dict[str, Any]) -> str:
-    """Which attempt it is, of a later one, for a line about it."""
+    """Return the number of the attempt for a status line; "" for the first."""
     return f" · attempt {attempt(info)} of {info['attempts_max']}" if info["epoch"] > 1 else ""

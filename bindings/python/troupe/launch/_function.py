@@ -31,7 +31,7 @@ def _of_one_launch(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(called: str, given: Mapping[str, Any]) -> LaunchOptions:
-    """What `distributed` takes as options, given to `called`, which also takes OF_ONE_LAUNCH.
+    """Return the options of `distributed`, given to `called`, which also takes OF_ONE_LAUNCH.
 
     Raises TypeError or ValueError.
     """
@@ -108,7 +108,7 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
     def options(
         self, /, **options: Unpack[_launches.ChangedLaunchOptions]
     ) -> DistributedFunction[P, T, ElementT]:
-        """The same function with other options of its launches: those of the decorator, `detach`
+        """Return the function with other options of its launches: those of the decorator, `detach`
         and `idempotency_key`.
 
         Does not block. With `detach=True` a launch outlives the process that submitted it. With
@@ -160,7 +160,7 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
         except (
             AttributeError,
             ImportError,
-        ) as error:  # of the runtime's own imports, or of what the function takes along
+        ) as error:  # raised by the runtime's own imports, or by the function's captured values
             from troupe._code import shadows
 
             shadowed = shadows.text_of(sys.path)
@@ -176,7 +176,7 @@ class DistributedFunction(LaunchFunctionOf[P, T, ElementT]):
         return _submit.session_for(options.remote), options
 
     def _without_place(self, session: Any) -> str:
-        """What to say with an error that no node can hold the ranks."""
+        """Return a hint for the error that no node can hold the ranks."""
         return _hints.of_gpus(session)
 
     def distributed(self, /, *args: P.args, **kwargs: P.kwargs) -> list[ElementT]:
@@ -259,5 +259,5 @@ def _decorated(mode: str, fn: Callable[..., Any] | None, given: Mapping[str, Any
 
 @_pickled.maker("launch_function")
 def _launch_function(function: Callable[..., Any], options: Any) -> Any:
-    """What `@distributed` and `@ray_launch` make of one."""
+    """Rebuild a function decorated with `@distributed` or `@ray_launch`."""
     return DistributedFunction(function, options)

@@ -53,7 +53,7 @@ def run_part(context: Any, payload: bytes, run: int) -> Any:
 
 
 class RankService:
-    """What a rank that is not the driver serves; its methods run in the rank's main thread."""
+    """The actor of a rank that is not the driver; its methods run in the rank's main thread."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -71,7 +71,8 @@ class RankService:
 
 
 class RankHandle:
-    """One rank, for the driver. `run` runs a function there alone, outside any collective."""
+    """A handle of one rank, for the driver. `run` runs a function there alone, outside any
+    collective."""
 
     def __init__(self, gang: Gang, rank: int, address: dict[str, Any]) -> None:
         self.rank = rank
@@ -115,7 +116,7 @@ class RankHandle:
 
 
 def _left(started: float, timeout: float | None) -> float | None:
-    """What is left of `timeout` seconds since `started`."""
+    """Return the rest of `timeout` seconds since `started`."""
     return None if timeout is None else max(0.0, started + timeout - time.monotonic())
 
 

@@ -31,9 +31,9 @@ class LaunchHandle(LaunchOf[ElementT]):
         tracked: Any = None,
     ) -> None:
         self.id = launch
-        self._tracked = tracked  # its run in MLflow
+        self._tracked = tracked  # run in MLflow
         self.stop_grace = stop_grace
-        self.ends_with_program = ends_with_program  # it was submitted here, and not detached
+        self.ends_with_program = ends_with_program  # submitted here, and not detached
         self.session = session
         self.waiting_for = waiting_for
         session.follow("launch", launch, session.returns if returns is None else returns)
@@ -51,7 +51,7 @@ class LaunchHandle(LaunchOf[ElementT]):
         return _pickled.launch_handle, (self.id,)
 
     def done(self) -> bool:
-        """Whether the marker is there: succeeded, failed or cancelled."""
+        """Return True if the launch has ended: succeeded, failed or cancelled. Does not block."""
         entry = self.session.board.get("launch", self.id)
         return entry is not None and entry[0]["state"] == "terminal"
 
@@ -147,7 +147,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         self.settle()
 
     def stop(self, reason: str, *, grace: float | None = None, by: int = signal.SIGTERM) -> None:
-        """What `cancel` does, without waiting for the end. Said again it only takes time away."""
+        """Cancel the launch without waiting for its end. A second call can only shorten the
+        grace."""
         if grace is not None and (
             isinstance(grace, bool) or not isinstance(grace, (int, float)) or not grace >= 0
         ):
@@ -183,8 +184,8 @@ class LaunchHandle(LaunchOf[ElementT]):
         }
 
     def differences(self, info: dict[str, Any]) -> list[str]:
-        """Of Python and the main libraries, a row for each whose version is another on nodes of the
-        launch than it is here."""
+        """Return a row for Python and each main library whose version on nodes of the launch
+        differs from the one here."""
         from troupe._cluster import versions
         from troupe._code import travelled
 

@@ -1,4 +1,4 @@
-"""What people mean where they err in launches: said with the error, or before it is one."""
+"""Hints for frequent mistakes in launches: shown with the error, or before there is one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_function(function: Any, asked: str, of_a_method: str) -> None:
 
 
 def imports_ray(function: Any) -> bool:
-    """Whether a function's own code imports Ray, or uses the module."""
+    """Return True if a function's own code imports Ray, or uses the module."""
     code = getattr(function, "__code__", None)
     if code is None:
         return False
@@ -104,7 +104,8 @@ def gpus_of(nodes: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def of_gpus(session: Any, *, without: str = "processes=") -> str:
-    """Which GPUs the nodes of a cluster have; `without`: what asks for ranks without any."""
+    """Return a sentence on the GPUs of a cluster's nodes; `without`: the option that asks for ranks
+    without any."""
     found = gpus_of(workers.node_infos(session))
     if not found:
         return f"no node of the cluster has a GPU: {without} is for ranks without"
@@ -113,7 +114,7 @@ def of_gpus(session: Any, *, without: str = "processes=") -> str:
 
 
 def of_failure(info: dict[str, Any], failure: dict[str, Any]) -> str:
-    """What to try where a rank's own error says too little; "" where nothing is known."""
+    """Return a hint where a rank's own error says too little; "" if there is none."""
     from troupe._code import environment, failures, shadows, travelled
     from troupe.launch import _device_lines, _interface_words
 

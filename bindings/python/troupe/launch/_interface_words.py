@@ -1,5 +1,5 @@
-"""What there is to say where NCCL or Gloo fails between ranks: the hosts, the interfaces and ports
-that were tried, the versions, and what to do.
+"""Advice for failures of NCCL or Gloo between ranks: the hosts, the interfaces and ports that were
+tried, the versions, and what to do.
 
 A rank adds to its error what it knows of its own host (`noted`); whoever shows the launch's error
 adds the hosts and the remedy (`remedy`).
@@ -43,7 +43,7 @@ def noted(error: BaseException, host: str) -> None:
             if library == _network_errors.NCCL:
                 error.add_note(rdma_note(rdma_ports()))
             error.add_note(f"troupe: versions on {host}: {versions(library)}")
-    except Exception:  # what the error says itself is told in any case
+    except Exception:  # the error's own text is shown in any case
         return
 
 
@@ -134,7 +134,7 @@ def versions(library: str) -> str:
 
 
 def _nccl_version(torch: Any) -> str:
-    """Of the library that torch has; nothing is loaded, and no CUDA call is made, for it."""
+    """Return the version of torch's NCCL, without loading it or calling CUDA."""
     try:
         return ".".join(map(str, torch.cuda.nccl.version()))
     except Exception:  # a torch without it
@@ -152,8 +152,7 @@ def driver_version(root: str = "") -> str:
 
 
 def remedy(info: dict[str, Any], failure: dict[str, Any]) -> str:
-    """What to try, with the hosts of the launch, where the failure of a rank is of this kind; else
-    ""."""
+    """Return advice with the hosts of the launch if the rank's failure is of this kind; else ""."""
     own = failure["traceback"] or failure["cause"]
     if (
         not failure["traceback"] and failure["signal"] in _BY_ITSELF

@@ -15,7 +15,7 @@ CHUNK_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class KeptValue:
-    """What travels in place of the value."""
+    """A reference that travels in place of a large value."""
 
     node: str
     sha256: bytes

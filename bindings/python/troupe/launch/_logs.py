@@ -1,4 +1,4 @@
-"""Which streams the ranks of a launch write, and where they are."""
+"""Log streams of a launch's ranks, and where they are."""
 
 from __future__ import annotations
 

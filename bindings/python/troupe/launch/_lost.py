@@ -1,4 +1,4 @@
-"""What stands in a launch's results where a rank died that it went on without."""
+"""The entry of a launch's results for a rank that died and that the launch went on without."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class RankLost:
 
 
 def of_info(each: dict[str, Any]) -> RankLost | None:
-    """Of a RankInfo of a launch that succeeded; None where the rank returned a value."""
+    """Return the RankLost of a RankInfo of a launch that succeeded; None if the rank returned a
+    value."""
     return (
         RankLost(each["rank"], each["node_name"] or each["host"], each["cause"], each["exit_code"])
         if each["outcome"] == "failed"

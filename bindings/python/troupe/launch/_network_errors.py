@@ -1,4 +1,4 @@
-"""What an error of NCCL's or Gloo's says is wrong, and what to try. Pure.
+"""Errors of NCCL and Gloo: their cause, and what to try. Pure.
 
 The words are those of the libraries' messages, as torch passes them on
 (`ncclInternalError: ...\\nLast error:\\n...`) and as NCCL writes them into a rank's output
@@ -157,12 +157,12 @@ def library_of(text: str) -> str:
 
 
 def kind_of(text: str) -> Kind:
-    """What is wrong, by the words of the error."""
+    """Return the kind of error, by the words of its text."""
     return next((kind for kind in _KINDS if kind.words.search(text)), _OTHER)
 
 
 def remedy(text: str, library: str, hosts: str) -> str:
-    """What to try, as lines; `hosts` names them with their ranks."""
+    """Return advice, as lines; `hosts` names the hosts with their ranks."""
     kind = kind_of(text)
     name = f"{library}_SOCKET_IFNAME"
     more = [*(each.format(name=name) for each in kind.more), *([_DEBUG] if library == NCCL else [])]

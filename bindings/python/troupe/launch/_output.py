@@ -20,11 +20,11 @@ from troupe._cluster import live_output
 from troupe._cluster.logs import Follower
 
 DRAIN_DEADLINE_S = 2.0  # for what ranks still say while they end
-PIECE_CHARS = 64 << 10  # shown at once
+PIECE_CHARS = 64 << 10  # length shown at once
 PIPE_BYTES = select.PIPE_BUF  # in a pipe that has room: what it takes without waiting
 COUNT_S = 5.0  # for counting what is not shown
-LAST_LINES = 10  # of a stream that is not shown to its end
-LAST_WORDS_S = 5.0  # that a reader has for those
+LAST_LINES = 10  # last lines shown of a stream that is not shown to its end
+LAST_WORDS_S = 5.0  # time that a reader has for those
 
 
 class Printer:
@@ -55,7 +55,7 @@ class Printer:
         self._lock = threading.Lock()
         self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # -1: it is over
         self._ending = False
-        self._patience_s = 0.0  # that is left, once the launch has ended
+        self._patience_s = 0.0  # time that is left, once the launch has ended
         self._left: dict[tuple[int, bool], _LeftOut] = {}
         self._keys: set[tuple[str, int, bool]] = set()
         self._cpp_frames: dict[tuple[int, bool], CppFrames] = {}
@@ -92,7 +92,7 @@ class Printer:
         try:
             self._copy()
         except (OSError, ValueError):
-            pass  # of our own stdout, which is gone: there is nobody to show it to
+            pass  # our own stdout is closed: there is nobody to show it to
         finally:
             live_output.forget(list(self._keys))
             with self._lock:

@@ -19,11 +19,11 @@ class OverRay:
     there."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        wrapper: Any = self  # which nobody calls
+        wrapper: Any = self  # nobody calls it
         functools.update_wrapper(wrapper, function)
         self.__func__ = getattr(
             function, "__func__", function
-        )  # what it captures is looked for there
+        )  # its captured values are looked up there
         self._function = function
 
     def __reduce__(self) -> tuple[Any, ...]:

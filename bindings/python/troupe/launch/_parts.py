@@ -70,7 +70,7 @@ def part(run: str) -> Iterator[None]:
     except BaseException as error:
         if (
             isinstance(error, RuntimeError) and not mine.verdict
-        ):  # of a group that another rank has ended
+        ):  # raised by a group that another rank has ended
             mine.verdict = find_verdict(run)
         if mine.verdict:
             raise exceptions.TroupeError(mine.verdict) from error

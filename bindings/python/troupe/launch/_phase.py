@@ -1,4 +1,4 @@
-"""Where a launch is, on one line, while a person waits for it. Pure."""
+"""The phase of a launch, as one line for a waiting person. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def text(info: dict[str, Any], elapsed_s: float, *, again: str = "") -> str:
-    """Of a LaunchInfo; "" once it is over.
+    """Return the line for a LaunchInfo; "" once the launch is over.
 
     `again`: which attempt it is, where it is not the first.
     """

@@ -23,7 +23,8 @@ _running = threading.Lock()
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `function(*args, **kwargs)` returns or raises.
+    """Call the function in this process, in a process group of its own if there is none; return or
+    raise as it does.
 
     For its duration the variables are those of rank 0 of 1, so that `init_process_group()` makes a
     group of this process; the group that the function leaves is destroyed, and the variables are as
@@ -48,6 +49,6 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _has_group() -> bool:
-    """Whether this process is in a process group of torch's."""
+    """Return True if this process is in one of torch's process groups."""
     module = sys.modules.get("torch.distributed")
     return module is not None and module.is_available() and module.is_initialized()

@@ -52,7 +52,7 @@ def tell(session: Any, context: Any, text: str) -> None:
 
 
 def told(session: Any, context: Any, rank: int) -> str:
-    """What a rank has told."""
+    """Return the port that a rank has published."""
     return bytes(
         session.request("KvGet", {"scope": SCOPE, "key": key(context.launch, context.epoch, rank)})[
             2
@@ -72,7 +72,7 @@ class Meeting:
                 tell(session, context, str(self._held.port))
 
     def variables(self, session: Any, context: Any) -> dict[str, str]:
-        """What the processes find it by.
+        """Return the environment variables by which the processes find the store.
 
         Rank 0 serves it, so torch is not told that there is a store already.
         """

@@ -30,7 +30,7 @@ class Line:
     arguments: tuple[str, ...] = ()
     nodes: int = 0  # over that many, as evenly as possible; 0: as they fit
     traits: Mapping[str, Any] = field(default_factory=dict)  # fields of `Program`
-    gpus_per_rank: int = 1  # where the ranks have GPUs
+    gpus_per_rank: int = 1  # used where the ranks have GPUs
     per_rank: Mapping[str, float] | None = (
         None  # all that each rank holds, by name; None: as the options say
     )
@@ -129,10 +129,10 @@ def start(
     runtime_env = dict(options.runtime_env)
     inherit = options.inherit_env
     if not same_host:
-        if program.setup is None:  # which makes a directory itself
+        if program.setup is None:  # such a program makes a directory itself
             runtime_env.setdefault("working_dir", os.getcwd())
     elif program.executes:
-        inherit = (*inherit, "PATH")  # which `python` is meant is the caller's to say
+        inherit = (*inherit, "PATH")  # the caller's PATH decides which `python` is meant
     travels = environment.build(
         runtime_env, inherit, session=session, arguments=[line.target, *line.arguments], as_now=True
     )

@@ -164,8 +164,8 @@ class Display:
         )
 
     def _is_over_or_silent(self, info: dict[str, Any]) -> bool:
-        """Whether the launch has ended, or has ranks whose output is not followed yet: the
-        interrupt came before it was."""
+        """Return True if the launch has ended, or has ranks whose output is not followed yet: the
+        interrupt came before."""
         self._row.know(info)
         return bool(info["state"] == "terminal" or self._is_silent(info))
 

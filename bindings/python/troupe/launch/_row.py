@@ -18,7 +18,7 @@ _BEFORE_RANKS = ("queued", "reserving", "starting")
 
 
 class Row:
-    """One display's; thread-safe. Nothing where no row is seen."""
+    """The status line of one display; thread-safe. Does nothing where no row is seen."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -35,7 +35,7 @@ class Row:
             threading.Thread(target=self._ask, name="troupe-where", daemon=True).start()
 
     def hide(self) -> None:
-        """It is over. Idempotent."""
+        """Remove the line for good. Idempotent."""
         self._hidden.set()
         live_output.row(self, None)
 
@@ -51,7 +51,7 @@ class Row:
         self._speaks = False
 
     def speaks(self) -> None:
-        """They have printed something: that they run needs no row any more."""
+        """Note that ranks have printed something: their running needs no line any more."""
         self._speaks = True
 
     def _text(self) -> str:

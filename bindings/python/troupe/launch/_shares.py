@@ -1,5 +1,5 @@
-"""What the ranks use while the driver runs a function on them: leased from the launch, given back
-after.
+"""Shares of a launch that ranks use while the driver runs a function on them: leased, and given
+back after.
 
 A rank process holds nothing of the launch's resources while it waits, so that the driver's actors
 may use them. While `current().run` runs, they are the ranks'. The head decides: what is held is a
@@ -22,7 +22,7 @@ NOTICE_AFTER_S = 2.0
 
 
 class ShareHold:
-    """What a run holds.
+    """The shares that a run holds.
 
     `parts`: refs of what runs on other ranks, which may outlast the run's timeout.
     """

@@ -69,8 +69,8 @@ def of_nodes(session: Any, ids: set[str], *, gpus: bool, off: bool = False) -> l
 
 
 def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str]:
-    """Of a launch on these nodes; `gpus`: its ranks have GPUs, so that NCCL moves their data;
-    `off`: it was told not to use RDMA."""
+    """Return notes on slow networks for a launch on these nodes; `gpus`: its ranks have GPUs, so
+    that NCCL moves their data; `off`: RDMA is disabled."""
     told = [each for each in places if each.fabric.known]
     found: list[str] = []
     if gpus:
@@ -91,7 +91,7 @@ def lines(places: Sequence[Place], *, gpus: bool, off: bool = False) -> list[str
 
 
 def _slower_interface(places: Sequence[Place]) -> list[str]:
-    """Where all nodes are in another network too, with interfaces that are faster."""
+    """Return a note if all nodes share another network with faster interfaces."""
     chosen = [_interface_of(each, places) for each in places]
     if None in chosen:
         return []
@@ -153,12 +153,12 @@ def _is_in(address: str, network: Any) -> bool:
 
 
 def _speed(interfaces: Sequence[fabric.Interface]) -> int:
-    """Of the slowest; 0 where one is not known."""
+    """Return the speed of the slowest; 0 if one is not known."""
     return min(each.mbit_s for each in interfaces)
 
 
 def _sockets_where_rdma_is(places: Sequence[Place]) -> list[str]:
-    """Where NCCL cannot use RDMA between all nodes, although some have it."""
+    """Return a note if NCCL cannot use RDMA between all nodes, although some have it."""
     with_it = [each for each in places if each.fabric.active()]
     without = [each for each in places if not each.fabric.active()]
     broken = [

@@ -21,7 +21,7 @@ INLINE_BYTES_MAX = 64 << 10
 _MEANS_TROUPE: dict[str | None, str | bool] = {
     "troupe": runtime_env.WHEN_IMPORTED,
     "ray": False,
-}  # what `import ray` is in a launch; of no api, as it is here
+}  # the meaning of `import ray` in a launch; without an api, as it is here
 
 
 def session_for(remote: bool) -> _session.Session:

@@ -1,5 +1,5 @@
-"""Where a launch under the vendors' names runs: on which cluster, and with GPUs or on CPU ranks;
-both are said in one line on stderr.
+"""The place of a launch under the vendors' names: which cluster, and GPUs or CPU ranks; both are
+printed in one line on stderr.
 
 The vendors' names are those of `serverless_gpu`, `databricks.air`, `pyspark.ml.torch` and
 `azure.ai.ml`. Their programs name no cluster and take GPUs for granted. Launches under Troupe's own

@@ -91,7 +91,7 @@ class _WhenImported:
         self._starts, self._waits = starts, True
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """What Python asks; None for all but ray."""
+        """Return the spec of `ray`; None for all other modules."""
         if not self._waits or name.partition(".")[0] != "ray":
             return None
         self._waits = False
@@ -102,7 +102,7 @@ class _WhenImported:
 
 
 def is_installed() -> bool:
-    """Whether `import ray` gives Troupe in this process."""
+    """Return True if `import ray` gives Troupe in this process."""
     return any(type(each).__module__ == "troupe.ray_compat._finder" for each in list(sys.meta_path))
 
 

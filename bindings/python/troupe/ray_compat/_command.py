@@ -165,7 +165,7 @@ def _join(address: str, given: list[str], block: bool) -> None:
         )[1]["token"]
     with tempfile.NamedTemporaryFile(
         "w", dir=cluster.path, prefix="join-", suffix=".token"
-    ) as file:  # of mode 0600
+    ) as file:  # mode 0600
         file.write(token)
         file.flush()
         _run(["--address", address, "--token-file", file.name, *given], block, tell)

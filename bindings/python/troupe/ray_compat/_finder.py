@@ -15,7 +15,7 @@ missing = RAY.missing
 
 
 class RayModule(_finder.StandInModule):
-    """One of Ray's modules, of Troupe's names."""
+    """A module of Ray's, with Troupe's names."""
 
     package = RAY
 

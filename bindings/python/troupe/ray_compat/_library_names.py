@@ -27,7 +27,7 @@ _TRAIN = dict.fromkeys(
 _AIR = {
     **dict.fromkeys(("CheckpointConfig", "FailureConfig", "ScalingConfig"), "train"),
     "RunConfig": "tune",
-}  # of Tuner and of trainers
+}  # arguments of Tuner and of trainers
 
 
 _TRAIN_TORCH = dict.fromkeys(

@@ -25,7 +25,7 @@ class LoggingConfig:
             raise ValueError(f"encoding is {' or '.join(_ENCODINGS)}, not {self.encoding!r}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields."""
+        """Return the fields."""
         return dataclasses.asdict(self)
 
     @classmethod

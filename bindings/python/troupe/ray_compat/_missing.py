@@ -1,4 +1,4 @@
-"""What Ray has and Troupe has not, and what to use for it.
+"""Features of Ray that Troupe lacks, and what to use instead.
 
 The table "What is not there" of docs/ray.md has the same rows.
 """
@@ -11,7 +11,8 @@ _INSTEAD = {name: instead for names, instead in ROWS for name in names}
 
 
 def instead_of(name: str) -> str:
-    """What to use for `name`, e.g. "ray.tune.Tuner", which Troupe has not; "": nothing is known."""
+    """Return a suggestion in place of `name`, such as "ray.tune.Tuner", which Troupe lacks; "" if
+    there is none."""
     parts = name.split(".")
     return next(
         (

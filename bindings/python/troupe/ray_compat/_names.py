@@ -1,4 +1,4 @@
-"""Which of Ray's modules and names are what of Troupe. Those that are nothing: `_missing`."""
+"""Ray's modules and names, each with its counterpart in Troupe. Those without one: `_missing`."""
 
 from __future__ import annotations
 

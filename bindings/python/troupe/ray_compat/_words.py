@@ -18,7 +18,7 @@ _CAUSES = {  # Ray's words, by kind
 
 
 class RaysWords(_words.Words):
-    """Those of programs that are written for Ray."""
+    """The texts of programs that are written for Ray."""
 
     def of_death(self, failure: Mapping[str, Any], *, raised: bool) -> str:
         """See Words."""

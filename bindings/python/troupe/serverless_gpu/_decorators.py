@@ -146,8 +146,8 @@ def _made(
     name = decorator.__name__
     if not isinstance(remote, bool):
         raise TypeError(f"@{name}: remote must be True or False, not {remote!r}")
-    # What no node can hold is refused, also in a program that is written for Ray, where tasks and
-    # actors wait for a node.
+    # A request that no node can ever hold fails, also in a program that is written for Ray, where
+    # tasks and actors wait for a node.
     launched = decorator(
         gpus=gpus, gpu_type=_type(name, gpu_type), remote=remote, infeasible="refuse", **more
     )
@@ -201,7 +201,7 @@ def ray_launch(
 
 @_pickled.maker("serverless_function")
 def _serverless_function(function: Callable[..., Any], options: Any) -> Any:
-    """What those of `troupe.serverless_gpu` make of one."""
+    """Rebuild a function decorated by `troupe.serverless_gpu`."""
     return ServerlessFunction(function, options)
 
 

@@ -60,9 +60,7 @@ class RayMetricsMonitor:
         self._latest: dict[str, dict[str, float]] = {}
         self._step = 0
         self._told: set[str] = set()
-        self._places: dict[
-            str, str
-        ] = {}  # of a node, by its name: how the keys of its metrics begin
+        self._places: dict[str, str] = {}  # metric prefix of a node, by its name
         self._active = ""
         self._client: Any = None
         self._looked = False
@@ -182,7 +180,7 @@ class RayMetricsMonitor:
 
 
 def _active_run() -> str:
-    """Of this thread, where the program has one."""
+    """Return the run id of this thread's active run; "" if there is none."""
     active = getattr(sys.modules.get("mlflow"), "active_run", None)
     try:
         run = active() if active is not None else None

@@ -1,4 +1,4 @@
-"""What a node is doing: its CPUs, memory, network and GPUs, read where it runs."""
+"""Samples of a node: its CPUs, memory, network and GPUs, read where it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NodeSampler:
         self._bytes = (0, 0)
         self._at = 0.0
         self._gpus = _Nvml()
-        self.sample()  # what the first one that is asked for is counted from
+        self.sample()  # the first reading after it counts from here
 
     def sample(self) -> dict[str, float]:
         """Value by name. Does not wait; what cannot be read here is left out."""

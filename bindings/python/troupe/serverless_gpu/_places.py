@@ -1,4 +1,4 @@
-"""Which nodes a launch may use: of one type of GPU, and in or out of the reserved pools, which are
+"""Nodes that a launch may use: of one type of GPU, and in or out of the reserved pools, which are
 nodes with the label `gpu_pool`."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from troupe.launch import _hints
 from troupe.serverless_gpu import _variables
 
 POOL = "gpu_pool"
-_NONE = "!exists()"  # of nodes without the label
+_NONE = "!exists()"  # selects nodes without the label
 
 
 def where(session: Any, ranks: int, gpu_type: str, otherwise: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What a person steers by variables, read at each call: pools of GPUs, and ranks without any.
+"""Variables by which a person steers launches, read at each call: pools of GPUs, and ranks without
+any.
 
 A variable of Troupe's name is over the Databricks one.
 """
@@ -33,7 +34,7 @@ def pool_use(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def pool_id(environment: Mapping[str, str] = os.environ) -> str:
-    """Which pool is meant; "": any."""
+    """Return the pool that is meant; "" for any."""
     return said(POOL_ID, environment)[1]
 
 

@@ -1,4 +1,4 @@
-"""Which rank this is, of how many.
+"""This rank's number, and the number of ranks.
 
 Outside of a launch: rank 0 of 1.
 
@@ -70,8 +70,8 @@ def get_node_rank() -> int:
 
 
 def get_replica_rank() -> int:
-    """Which replica of the model this rank is of: as each rank has a whole one (data parallel), its
-    global rank.
+    """Return the replica of the model that this rank belongs to: as each rank has a whole one (data
+    parallel), its global rank.
 
     A program whose replicas are spread over several ranks says which by the variable REPLICA_RANK.
     """

@@ -96,7 +96,7 @@ class TorchDistributor:
     def _build_training(
         self, train_object: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _training.Training:
-        """What the ranks are to run."""
+        """Return the training that the ranks run."""
         if isinstance(train_object, (str, os.PathLike)):
             return _training.Script(os.fspath(train_object), tuple(map(str, args)))
         return _training.Function(train_object, args, kwargs, asked=f"{type(self).__name__}.run")
@@ -212,8 +212,7 @@ def _flag(name: str, value: Any) -> bool:
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """What is raised before there are ranks is a RuntimeError too, as all is that pyspark's raises
-    there."""
+    """Turn errors raised before there are ranks into RuntimeErrors, as pyspark's are."""
     try:
         yield
     except Exception as error:

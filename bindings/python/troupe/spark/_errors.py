@@ -1,4 +1,5 @@
-"""What `run` raises: RuntimeErrors, as pyspark's are, that are also what happened to a rank."""
+"""Errors of `run`: RuntimeErrors, as pyspark's are, that are also of the type of the rank's
+failure."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Tail:
         )
 
     def of(self, rank: int) -> list[str]:
-        """What is kept of a rank, TAIL_LINES at most."""
+        """Return the stored output of a rank, TAIL_LINES at most."""
         out, err = (list(self._lines.get((rank, is_error), ())) for is_error in (False, True))
         together, errors = sorted(out + err)[-TAIL_LINES:], err[-TAIL_LINES // 2 :]
         if errors and errors[0] < together[0]:
@@ -50,15 +51,15 @@ class Tail:
 
 
 def refused(error: BaseException) -> exceptions.TroupeError:
-    """The same as a DistributorError, of a run that did not start."""
+    """Return the error as a DistributorError, for a run that did not start."""
     return exceptions.with_type_of(DistributorError, error, str(error))
 
 
 def of_end(
     handle: Any, error: exceptions.TroupeError, tail: Tail, command: str, *, is_program: bool
 ) -> exceptions.TroupeError:
-    """What to raise for a launch that ended so: what became of which rank first, then the last
-    lines of its output."""
+    """Return the exception for a launch that ended with `error`: the failed rank first, then the
+    last lines of its output."""
     if not isinstance(error, exceptions.LaunchError) or isinstance(
         error, exceptions.LaunchCancelledError
     ):

@@ -1,4 +1,4 @@
-"""What a rank runs in function mode: the function, of whose values only rank 0's travels."""
+"""The function of a rank in function mode: only rank 0's value is sent back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RankZero:
         functools.update_wrapper(self, function)
         self.__func__ = getattr(
             function, "__func__", function
-        )  # what it captures is looked for there
+        )  # its captured values are looked up there
         self._function, self._arguments, self._files = function, tuple(arguments), tuple(files)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the ranks of one run are given: a function, or a script with its command line."""
+"""The work of the ranks of one run: a function, or a script with its command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Function:
         )
 
     def output(self, handle: LaunchHandle) -> Any:
-        """What rank 0 returned.
+        """Return the value of rank 0.
 
         Raises what `result` of a handle does, DistributorError for what cannot be made here.
         """
@@ -77,7 +77,7 @@ class Script:
 
     @property
     def script(self) -> str:
-        """Its file."""
+        """The absolute path of the script."""
         return os.path.abspath(self.path)
 
     @property

@@ -73,12 +73,12 @@ def run_start_hook_below() -> None:
 
 
 def passed_on() -> list[str]:
-    """What pass_on() was given in this process, or in one above it."""
+    """Return the names given to pass_on() in this process or one above it."""
     return [each for each in NAMES if each in os.environ.get(VARIABLE, "").split(",")]
 
 
 def _folder(name: str) -> str:
-    """It has a package of that name that calls enter()."""
+    """Return the folder with a package of that name that calls enter()."""
     if name == RAY:
         from troupe import ray_compat
 
@@ -121,7 +121,7 @@ def _install(name: str) -> None:
 
 
 def installed() -> list[str]:
-    """Which of the packages are Troupe's in this process."""
+    """Return the packages that are Troupe's in this process."""
     from troupe import ray_compat
 
     there = {
@@ -147,7 +147,7 @@ def enter(name: str) -> None:
         install({name, *passed_on()})
         importlib.import_module(
             name
-        )  # which is what the import statement gives: it looks in sys.modules again
+        )  # the import statement looks in sys.modules again, and finds it there
     except BaseException:
         sys.modules[name] = found
         raise

@@ -19,7 +19,7 @@ else:
 
 @dataclass(frozen=True)
 class Package:
-    """What Troupe stands in for.
+    """A package that Troupe stands in for.
 
     `claims`: modules that are Troupe's with all below them, whether or not they are installed.
     `above`: packages that these lie in, which stay those that are installed, and are empty where
@@ -39,15 +39,15 @@ class Package:
     otherwise: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def is_claimed(self, name: str) -> bool:
-        """Whether a module of this name is Troupe's to answer for."""
+        """Return True if Troupe answers for a module of this name."""
         return any(name == each or name.startswith(f"{each}.") for each in self.claims)
 
     def names_in(self, module: str) -> Mapping[str, str] | None:
-        """What a module has here; None: there is no such module."""
+        """Return the names of a module here; None if there is no such module."""
         return self.modules.get(module, self.otherwise.get(module))
 
     def missing(self, name: str) -> str:
-        """What to tell who asks for `name`, e.g. "ray.tune.Tuner", which Troupe has not."""
+        """Return the message for a missing `name`, such as "ray.tune.Tuner"."""
         root = self.claims[0]
         begin = f"{name} is not a part of Troupe, which stands in for {root} here; "
         instead = self.instead_of(name)
@@ -76,7 +76,7 @@ class Package:
 
 
 class StandInModule(types.ModuleType):
-    """One of a package's modules, of Troupe's names. Subclasses say of which package."""
+    """A module of a stand-in package, with Troupe's names. Subclasses name the package."""
 
     package: ClassVar[Package]
 
@@ -104,7 +104,7 @@ class StandInModule(types.ModuleType):
         return value
 
     def made(self, name: str, value: Any) -> Any:
-        """What the name is here, of what Troupe has under it."""
+        """Return the value of the name here, made from Troupe's value."""
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -201,7 +201,7 @@ class FinderAbove(Loader):
         return None
 
     def _is_absent(self, name: str) -> bool:
-        """Whether the package that this module would be of is none that is installed."""
+        """Return True if the package this module would belong to is not installed."""
         root = sys.modules.get(self._finder.package.above[0])
         return (
             root is None

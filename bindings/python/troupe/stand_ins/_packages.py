@@ -222,25 +222,25 @@ AZURE_ML = Package(
 
 
 class ServerlessModule(StandInModule):
-    """One of the modules of the serverless GPU API."""
+    """A module of the serverless GPU API."""
 
     package = SERVERLESS_GPU
 
 
 class AirModule(StandInModule):
-    """One of the modules of the AI Runtime API."""
+    """A module of the AI Runtime API."""
 
     package = DATABRICKS_AIR
 
 
 class TorchDistributorModule(StandInModule):
-    """One of TorchDistributor's."""
+    """A module of TorchDistributor's."""
 
     package = TORCH_DISTRIBUTOR
 
 
 class AzureModule(StandInModule):
-    """One of Azure ML's."""
+    """A module of Azure ML's."""
 
     package = AZURE_ML
 

@@ -16,14 +16,14 @@ from troupe.train._errors import GroupAborted
 
 
 class GroupPlace(NamedTuple):
-    """What this process is in its group."""
+    """The place of this process in its group."""
 
     rank: int
     world_size: int
 
 
 class Attempt:
-    """One attempt of a training, for a `with` statement.
+    """An attempt of a training, for a `with` statement.
 
     In it torch.distributed is initialised for the ranks that live.
 
@@ -81,7 +81,8 @@ class Attempt:
             return False
         if self._most is not None and self.number >= self._most:
             raise word from error
-        traceback.clear_frames(error.__traceback__)  # they hold the model of the group that is over
+        # The frames hold the model of the group that is over
+        traceback.clear_frames(error.__traceback__)
         word.__cause__ = error.with_traceback(None)
         self.aborted, self._again = word, True
         return True

@@ -92,7 +92,7 @@ class Checkpoint:
         yield str(self._folder())
 
     def get_metadata(self) -> dict[str, Any]:
-        """What `set_metadata` and `update_metadata` have said; {} where nothing was."""
+        """Return the values given to `set_metadata` and `update_metadata`; {} if there are none."""
         try:
             return dict(json.loads((self._folder() / METADATA).read_text()))
         except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""What a training is asked for: how many workers of what size, where its results go, what failures
-cost, which checkpoints stay."""
+"""Configuration of a training: number and size of the workers, where its results are stored, how
+failures count, which checkpoints stay."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_place(name: Any, storage_path: Any) -> None:
 
 
 def is_count(value: Any, least: int) -> bool:
-    """Whether it is a whole number of at least `least`."""
+    """Return True if `value` is a whole number of at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -135,7 +135,7 @@ class ScalingConfig:
             )
 
     def bundle(self) -> dict[str, float]:
-        """What each worker holds."""
+        """Return the resources that each worker holds."""
         held = {
             name: amount for name, amount in (self.resources_per_worker or {}).items() if amount
         }
@@ -144,7 +144,7 @@ class ScalingConfig:
         return held or {"CPU": 1}
 
     def selectors(self) -> list[dict[str, str]] | None:
-        """Of the node of each worker; None: any."""
+        """Return the label selector for each worker's node; None for any node."""
         given = self.label_selector
         each = (
             [dict(one) for one in given]
@@ -178,7 +178,7 @@ class FailureConfig:
 
 @dataclass(kw_only=True)
 class CheckpointConfig:
-    """Which checkpoints stay: the latest, and the best `num_to_keep` by
+    """The rule for which checkpoints stay: the latest, and the best `num_to_keep` by
     `checkpoint_score_attribute`, a key of the metrics (`"val/loss"` for one inside), or the latest
     ones without it. None: all. A checkpoint without a number there counts as worse than all others.
     """
@@ -219,7 +219,7 @@ class CheckpointConfig:
 
 @dataclass(kw_only=True)
 class RunConfig:
-    """What a run is called and where its results go: into the folder `storage_path/name`.
+    """The name of a run and the place of its results: the folder `storage_path/name`.
 
     `name`: one that is there already is gone on with, from its latest checkpoint; without one the
     run has a new name. `storage_path`: ~/troupe_results unless given; of workers on several hosts a

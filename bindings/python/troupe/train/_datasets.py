@@ -11,7 +11,8 @@ from troupe import _pickled
 
 @dataclass
 class DataConfig:
-    """Which of a trainer's datasets are shared out among its workers, by name: "all", or a list.
+    """The choice of a trainer's datasets that are split among its workers, by name: "all", or a
+    list.
 
     Of the others each worker has all rows.
 
@@ -41,7 +42,7 @@ class Datasets:
     split: frozenset[str]
 
     def shards(self, workers: int) -> list[dict[str, Any]]:
-        """What each worker has: DataIterators by name.
+        """Return the DataIterators of each worker, by name.
 
         Of every attempt anew: a share begins with its first epoch.
         """

@@ -1,4 +1,4 @@
-"""Whether replicas of a model are still the same on all ranks, bit for bit."""
+"""A check that replicas of a model are equal on all ranks, bit for bit."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _tensors_of(what: Any) -> dict[str, torch.Tensor]:
 
 
 def _device_of(group: Any) -> Any:
-    """Where the group's collectives take numbers from."""
+    """Return the device from which the group's collectives take numbers."""
     import torch
     import torch.distributed as dist
 
@@ -156,7 +156,7 @@ def _device_of(group: Any) -> Any:
 
 
 def _gathered(own: Any, device: Any, group: Any) -> list[list[int]]:
-    """Of all ranks."""
+    """Return the numbers of all ranks."""
     import torch
     import torch.distributed as dist
 

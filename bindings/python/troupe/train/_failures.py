@@ -16,7 +16,7 @@ _LINE_CHARS_MAX = 300
 
 
 def is_symptom(error: BaseException) -> bool:
-    """Whether the worker lost its connection to another one, which then has the cause."""
+    """Return True if the worker lost its connection to another one, which then has the cause."""
     return failures.is_symptom(
         error.cause
         if isinstance(error, TaskError) and isinstance(error.cause, BaseException)
@@ -25,8 +25,8 @@ def is_symptom(error: BaseException) -> bool:
 
 
 def is_decided(failed: Mapping[int, BaseException]) -> bool:
-    """Whether one of these is a cause, and not only what follows from one that is still to be heard
-    of."""
+    """Return True if one of the errors is a cause, and not only the result of one that is still to
+    be reported."""
     return any(not is_symptom(error) for error in failed.values())
 
 
@@ -50,7 +50,7 @@ def pause_s(fruitless: int) -> float:
 
 
 def first_line(error: BaseException) -> str:
-    """What happened to a worker, in one line."""
+    """Return a worker's error in one line."""
     cause = (
         error.cause
         if isinstance(error, TaskError) and isinstance(error.cause, BaseException)

@@ -32,7 +32,7 @@ said."""
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained, checked."""
+    """The checked plan of a training."""
 
     loop: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -47,7 +47,7 @@ class Plan:
 
 
 class Training:
-    """One call of `fit()`, in the run's folder."""
+    """A call of `fit()`, in the run's folder."""
 
     def __init__(self, plan: Plan, folder: RunFolder) -> None:
         self._plan, self._folder = plan, folder

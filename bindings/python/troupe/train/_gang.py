@@ -34,7 +34,7 @@ END_S = 60.0
 
 
 class WorkersFailed(Exception):
-    """Of an attempt: rank -> exception, in the order in which they were heard of."""
+    """The failures of an attempt: rank -> exception, in the order in which they arrived."""
 
     def __init__(self, failed: dict[int, Exception]) -> None:
         super().__init__(failed)
@@ -56,7 +56,7 @@ def ranks_of(nodes: Sequence[str]) -> list[tuple[int, int, int, int, int]]:
 
 
 class Gang:
-    """Made by `place`, then `start`; its end is `close`, whatever became of it."""
+    """The workers of an attempt. Made by `place`, then `start`; `close` ends it in any state."""
 
     def __init__(
         self,

@@ -27,8 +27,8 @@ _BACKWARD = "torch/autograd/"
 
 
 def is_of_group(error: BaseException) -> bool:
-    """Whether a collective raised it that lost its connection, its patience or its group: a death
-    may be the cause."""
+    """Return True if a collective raised the error because it lost its connection, its patience or
+    its group: a death may be the cause."""
     if isinstance(error, GroupAborted) or failures.is_symptom(error):
         return True
     return group_epochs.is_over() and isinstance(error, RuntimeError) and op_of(error) != ""
@@ -57,8 +57,8 @@ def _under_way(error: BaseException | None) -> tuple[str, int]:
 
 
 def word_on(error: BaseException) -> GroupAborted | None:
-    """What a collective's failure comes from, once the head has said it; None where no rank died
-    within VERDICT_WAIT_S. Blocks meanwhile."""
+    """Return the death that caused a collective's failure, as the head reports it; None if no rank
+    died within VERDICT_WAIT_S. Blocks meanwhile."""
     if not is_of_group(error):
         return None
     if not group_epochs.is_over() and not group_epochs.wait_lost(VERDICT_WAIT_S):

@@ -1,5 +1,4 @@
-"""What code that trains asks and says, wherever it runs: `report()`, `get_checkpoint()`,
-`get_context()`.
+"""Functions for training code, wherever it runs: `report()`, `get_checkpoint()`, `get_context()`.
 
 Who runs a training loop enters a Loop in the process, and what the loop says goes there: a worker
 of a trainer has one, and so may whatever else runs code that reports.
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainContext:
-    """Which worker this is, of what. Its methods have Ray's names."""
+    """The context of a worker: its rank and its run. Its methods have Ray's names."""
 
     world_rank: int = 0
     world_size: int = 1
@@ -36,7 +35,7 @@ class TrainContext:
     resources: Mapping[str, float] = field(default_factory=dict)
 
     def get_world_rank(self) -> int:
-        """Of all workers, from 0."""
+        """Return this worker's rank among all workers, from 0."""
         return self.world_rank
 
     def get_world_size(self) -> int:
@@ -44,7 +43,7 @@ class TrainContext:
         return self.world_size
 
     def get_local_rank(self) -> int:
-        """Of this node's workers, from 0."""
+        """Return this worker's rank among this node's workers, from 0."""
         return self.local_rank
 
     def get_local_world_size(self) -> int:
@@ -52,7 +51,8 @@ class TrainContext:
         return self.local_world_size
 
     def get_node_rank(self) -> int:
-        """Of the nodes that have workers, from 0 in the order of ranks."""
+        """Return the rank of this node among the nodes that have workers, from 0 in the order of
+        ranks."""
         return self.node_rank
 
     def get_experiment_name(self) -> str:
@@ -72,12 +72,12 @@ class TrainContext:
         return self.path
 
     def get_trial_resources(self) -> dict[str, float]:
-        """What this worker holds."""
+        """Return the resources that this worker holds."""
         return dict(self.resources)
 
 
 class Loop(ABC):
-    """What a training loop in this process reports to."""
+    """The receiver of a training loop's reports in this process."""
 
     context: TrainContext
     shards: Mapping[str, DataIterator] = {}
@@ -125,7 +125,7 @@ def device_index() -> int | None:
 
 
 def is_entered() -> bool:
-    """Whether this process trains."""
+    """Return True if this process trains."""
     return _loop is not None and _pid == os.getpid()
 
 
@@ -193,7 +193,8 @@ def get_checkpoint() -> Checkpoint | None:
 
 
 def get_context() -> TrainContext:
-    """Which worker this is, of how many, of which run. Raises RuntimeError outside of a worker.
+    """Return this worker's context: its rank, the number of workers, its run. Raises RuntimeError
+    outside of a worker.
 
     rank = get_context().get_world_rank()
     """

@@ -21,7 +21,8 @@ _CRC = b', "crc": '
 
 @dataclass(frozen=True)
 class Records:
-    """What a file has: its records, of how many bytes they are, and how many there are in all.
+    """The contents of a file of records: the records, their size in bytes, and how many there are
+    in all.
 
     What is behind the last one is torn.
     """

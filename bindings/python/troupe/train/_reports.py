@@ -14,7 +14,7 @@ from troupe import _pickled
 
 @dataclass(frozen=True)
 class TrainReport:
-    """What one rank says in its `report()`.
+    """The report of one rank in `report()`.
 
     `metrics`: of rank 0 alone. `staged`: the folder in the staging one where it has written its
     part of a checkpoint; "": it has none.
@@ -77,7 +77,7 @@ class Barrier:
         return done
 
     def waits(self) -> str:
-        """Who waits for whom, in words; "": nobody waits."""
+        """Return a sentence on which ranks wait for which; "" if none wait."""
         if not self._waiting:
             return ""
         missing = set(range(self._world_size)) - set(self._waiting)

@@ -1,4 +1,4 @@
-"""What a run's folder keeps of its trainer, so that `TorchTrainer.restore` makes the trainer again.
+"""The stored description of a run's trainer, from which `TorchTrainer.restore` rebuilds it.
 
     .trainer/trainer.json       configs and the names of datasets: one record with a checksum
                                 (`_records`)
@@ -37,7 +37,7 @@ _REPAIR = (
 
 @dataclass(frozen=True)
 class Kept:
-    """What the record of a run says of its trainer; `parts` are the pickles, by name."""
+    """The record of a run's trainer; `parts` are the pickles, by name."""
 
     path: Path
     scaling: Mapping[str, Any]
@@ -80,7 +80,7 @@ class Kept:
             )
         try:
             return user_main.loads(data)[0]
-        except Exception as error:  # whatever unpickling raises: a module that is not here, for one
+        except Exception as error:  # unpickling may raise anything, such as for a missing module
             raise ValueError(
                 f"the trainer's {name} in {file} cannot be made again here "
                 f"({type(error).__name__}: {error}): {instead}"
@@ -110,7 +110,7 @@ def keep(folder: Path, *, loop: Any, config: Any, **said: Any) -> None:
         with contextlib.suppress(OSError):
             (folder / FOLDER / RECORD).unlink(
                 missing_ok=True
-            )  # that of an earlier trainer, of which not all may be left
+            )  # the record of an earlier trainer, of which not all may be left
         status_lines.say(
             f"troupe.train: run {folder.name}: TorchTrainer.restore will not find its trainer in "
             f"{folder}: {error}"
@@ -168,7 +168,7 @@ def _written(inside: Path, name: str, value: Any) -> dict[str, str]:
     """Write a pickle, and return what the record says of it."""
     try:
         data = capture.dumps(value, (), {}, what=f"the trainer's {name}", limit=LIMIT_BYTES)
-    except Exception as error:  # whatever pickling raises, or it is too large
+    except Exception as error:  # pickling may raise anything; or the pickle is too large
         return {"why": f"which cannot be kept ({str(error).splitlines()[0]})"}
     digest = hashlib.sha256(data).hexdigest()
     file = inside / f"{name}-{digest[:16]}.pkl"

@@ -1,4 +1,4 @@
-"""What a training gives."""
+"""The results of a training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Result:
-    """What `fit()` returns, or `Result.from_path` finds.
+    """The result of `fit()`, or of a run that `Result.from_path` finds.
 
     `metrics`: of the last report, None without one. `checkpoint`: the latest. `path`: the run's
     folder. `best_checkpoints`: those that are kept, in their order, each with its metrics.
@@ -60,8 +60,8 @@ class Result:
         return None
 
     def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint | None:
-        """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min")
-        number under that key; None: none has one."""
+        """Return the stored checkpoint with the largest (`mode="max"`) or smallest ("min") number
+        under that key; None if none has one."""
         if mode not in ("max", "min"):
             raise ValueError(f"get_best_checkpoint(mode={mode!r}): 'max' or 'min'")
         kept = [
@@ -77,7 +77,7 @@ class Result:
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Result:
-        """Of a run's folder, also one that is being trained.
+        """Load the result of a run's folder, also of a run that is still training.
 
         Raises FileNotFoundError where there is none.
         """

@@ -52,8 +52,8 @@ def best_first(kept: Sequence[Kept], attribute: str | None, order: str) -> list[
 def to_drop(
     kept: Sequence[Kept], num_to_keep: int | None, attribute: str | None, order: str
 ) -> list[Kept]:
-    """Those that go: all but the best `num_to_keep`, and never the latest, from which a restart
-    goes on."""
+    """Return the checkpoints to remove: all but the best `num_to_keep`, and never the latest, from
+    which a restart continues."""
     if num_to_keep is None:
         return []
     latest = max((one.report for one in kept), default=0)

@@ -46,7 +46,7 @@ _STAGING, _DROPPED, _CHECKPOINT = ".staging-", ".dropped-", "checkpoint_"
 
 
 def synced(path: Path) -> None:
-    """What was written to this file or folder is on the disk."""
+    """Flush a file or folder to the disk."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(number)
@@ -100,7 +100,7 @@ def _copy_file_to_disk(source: str, target: str) -> str:
 
 
 class RunFolder:
-    """One run's, opened for a training.
+    """The folder of one run, opened for a training.
 
     Raises OSError where it cannot be, BlockingIOError where another process trains in it.
     """
@@ -160,7 +160,7 @@ class RunFolder:
         return number
 
     def _found(self) -> list[Kept]:
-        """What former trainings have left, in its order; what they had not finished is removed."""
+        """Return the checkpoints of former trainings, in order; unfinished ones are removed."""
         self._remove_all(_STAGING, _DROPPED)
         found = []
         for record in sorted((self.path / REPORTS).iterdir()):
@@ -227,7 +227,7 @@ class RunFolder:
         return self.checkpoint(self.kept[-1]) if self.kept else None
 
     def checkpoint(self, kept: Kept) -> Checkpoint:
-        """One of those that are kept."""
+        """Return one of the stored checkpoints."""
         return Checkpoint(self.path / kept.name)
 
     def commit(
@@ -243,9 +243,7 @@ class RunFolder:
             try:
                 self._commit_folder(kept, _merged(parts))
             finally:
-                for (
-                    part
-                ) in parts:  # what is left: empty folders, or all of it where the disk is full
+                for part in parts:  # leftovers: empty folders, or all of it where the disk is full
                     shutil.rmtree(part, ignore_errors=True)
                     with contextlib.suppress(OSError):
                         part.parent.rmdir()
@@ -298,12 +296,12 @@ class RunFolder:
         self._progress.flush()
         if (
             line.get("checkpoint") or "restarted_after" in line
-        ):  # what comes after a checkpoint does not count after a loss of power either
+        ):  # after a loss of power, files behind a checkpoint do not count either
             os.fsync(self._progress.fileno())
 
 
 def _merged(parts: list[Path]) -> Path:
-    """One folder with the files of all; of files with one name the first part's."""
+    """Merge the folders into one; of files with one name the first part's is kept."""
     whole, *others = reversed(parts)
     for part in others:
         for source in _files(part):
@@ -326,7 +324,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """Those of a run's progress; what is half at its end is none. Raises DamagedFileError."""
+    """Return the lines of a run's progress, without a partial one at its end. Raises
+    DamagedFileError."""
     with contextlib.suppress(FileNotFoundError):
         return _records.read(path / PROGRESS, _HISTORY).records
     return []
@@ -348,7 +347,7 @@ def kept_in(path: Path) -> list[Kept]:
     """
     found = []
     for record in sorted((path / REPORTS).iterdir()) if (path / REPORTS).is_dir() else ():
-        with contextlib.suppress(OSError):  # it may go while we look
+        with contextlib.suppress(OSError):  # may disappear while we look
             if (path / record.name).is_dir():
                 found.append(_kept_of(record))
     return sorted(found, key=lambda kept: kept.report)

@@ -1,5 +1,5 @@
-"""What a training loop with torch calls in a worker: its device, its model in a process group, its
-share of the data."""
+"""Functions that a training loop with torch calls in a worker: its device, its model in a process
+group, its share of the data."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def _of(cls: type, name: str, given: Any) -> Any:
 
 
 def _arguments(loop: Any, config: Any) -> tuple[Any, ...]:
-    """What the loop is called with: its config, or nothing."""
+    """Return the arguments of the loop: its config, or nothing."""
     if not callable(loop) or inspect.iscoroutinefunction(loop):
         raise TypeError(
             f"TorchTrainer(train_loop_per_worker={loop!r}): a function, which each worker runs"
@@ -258,7 +258,7 @@ def _arguments(loop: Any, config: Any) -> tuple[Any, ...]:
         )
     try:
         signature = inspect.signature(loop)
-    except ValueError:  # of an extension
+    except ValueError:  # raised for a function of an extension
         return ({},) if config is None else (config,)
     for arguments in (({} if config is None else config,), ()):
         try:

@@ -31,8 +31,8 @@ _SIOCGIFADDR = 0x8915
 
 @dataclass(frozen=True)
 class TrainAttempt:
-    """What the workers of one attempt are told: where they meet, what they go on from, where parts
-    of checkpoints go."""
+    """The data that the workers of one attempt receive: where they meet, the checkpoint they
+    continue from, where parts of checkpoints go."""
 
     address: str
     port: int
@@ -47,7 +47,7 @@ class TrainAttempt:
 
 
 class TrainWorker(_here.Loop):
-    """One rank.
+    """A training rank.
 
     `run` has the default group's thread from the loop's beginning to its end, `next` that of the
     group "control".
@@ -69,7 +69,7 @@ class TrainWorker(_here.Loop):
         return f"train rank {self.context.world_rank}"
 
     def about(self) -> dict[str, Any]:
-        """Where it runs, and the GPUs it holds.
+        """Return the host of the worker, and the GPUs it holds.
 
         Loads torch, in all workers at once, where the process has not been forked with it.
         """

@@ -34,7 +34,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch itself: a program that only starts a training does not import it."""
+    """Import a name that needs torch, so that a program that only starts a training need not load
+    it."""
     if name not in _IN_A_LOOP:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}"

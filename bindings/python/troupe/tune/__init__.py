@@ -90,7 +90,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is public, from the module that has it."""
+    """Import a public name from the module that defines it."""
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _WHERE:

@@ -1,5 +1,5 @@
-"""What a sweep is asked for: which trials, how many, what failures cost, which checkpoints stay,
-where it is kept."""
+"""Configuration of a sweep: which trials and how many, how failures count, which checkpoints stay,
+where it is stored."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["DEFAULT_STORAGE", "CheckpointConfig", "FailureConfig", "RunConfig", 
 
 @dataclass(kw_only=True)
 class TuneConfig:
-    """Which trials, and how many.
+    """The choice of trials, and their number.
 
     `metric`, `mode` ("max" or "min"): what is compared; asked for by `get_best_result` too.
     `num_samples`: how many configurations, of a grid how many times each; -1: until something stops
@@ -124,8 +124,8 @@ class FailureConfig:
 
 @dataclass(kw_only=True)
 class CheckpointConfig(_train.CheckpointConfig):
-    """Which checkpoints of each trial stay: see `troupe.train.CheckpointConfig`; and those that
-    something goes on from stay whatever it says.
+    """The rule for which checkpoints of each trial stay: see `troupe.train.CheckpointConfig`;
+    checkpoints that a trial continues from always stay.
 
     Of a Trainable class: `checkpoint_frequency`: one after so many steps, 0: none;
     `checkpoint_at_end`: one after the last.
@@ -148,7 +148,7 @@ class CheckpointConfig(_train.CheckpointConfig):
 
 @dataclass(kw_only=True)
 class RunConfig:
-    """What a sweep is called and where it is kept: the folder `storage_path/name`.
+    """The name of a sweep and the folder it is stored in, `storage_path/name`.
 
     `name`: of its own, else one is made. `storage_path`: ~/troupe_results unless given; of a
     cluster of several hosts a folder that all of them see. `stop`: when a trial has done enough: a
@@ -192,7 +192,7 @@ class RunConfig:
         if given is not None and not isinstance(given, cls):
             if isinstance(
                 given, getattr(_train, cls.__name__)
-            ):  # of troupe.train, for which Ray's programs import it
+            ):  # those of troupe.train, which Ray's programs import for them
                 return cls(**{field: getattr(given, field) for field in given.__dataclass_fields__})
             raise TypeError(f"RunConfig({name}={given!r}): a {cls.__name__}")
         return cls() if given is None else given

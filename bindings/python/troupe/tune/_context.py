@@ -1,4 +1,4 @@
-"""Which trial this is, of what sweep."""
+"""The trial that this process runs, and its sweep."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from troupe.train._here import TrainContext
 
 @dataclass(frozen=True)
 class TuneContext(TrainContext):
-    """Of a trial. Its methods have Ray's names; it is one rank of one."""
+    """The context of a trial. Its methods have Ray's names; it is the only rank of its group."""
 
     trial_id: str = ""
     trial_name: str = ""
     has_own_directory: bool = True
 
     def get_trial_id(self) -> str:
-        """Of this trial in its sweep."""
+        """Return the id of this trial in its sweep."""
         return self.trial_id
 
     def get_trial_name(self) -> str:
-        """What the trial is called where people see it."""
+        """Return the name under which people see the trial."""
         return self.trial_name or self.trial_id
 
     def get_trial_dir(self) -> str:
@@ -32,7 +32,7 @@ class TuneContext(TrainContext):
 
 
 def get_context() -> TrainContext:
-    """Which trial this is: its id, name, folder and resources.
+    """Return the context of this trial: its id, name, folder and resources.
 
     Raises RuntimeError outside of a trial.
 

@@ -71,7 +71,7 @@ class SweepFunction:
 
     @_option.documented(GivenOptions)
     def options(self, /, **options: Unpack[GivenOptions]) -> SweepFunction:
-        """The same function with other options of its sweeps: those of the decorator.
+        """Return the function with other options of its sweeps: those of the decorator.
 
         Does not block. Raises TypeError or ValueError as the decorator does.
 
@@ -127,7 +127,7 @@ class SweepFunction:
     def _space(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(what each trial's configuration is made of, large values that all trials share).
+        """Return (space of each trial's configuration, large values that all trials share).
 
         Raises TypeError for arguments that do not fit.
         """
@@ -220,8 +220,8 @@ def _is_grid(leaf: Any) -> bool:
 
 
 def _is_of_config(value: Any) -> bool:
-    """Whether it stands in the configuration, as what is searched and what a person reads does; all
-    else is shared as it is."""
+    """Return True if the value belongs to the configuration, which is searched and shown to people;
+    all else is shared as it is."""
     return all(
         leaf is None or isinstance(leaf, (bool, int, float, str, Domain, Mapping, list, tuple))
         for _, leaf in space_tree.leaves(value)

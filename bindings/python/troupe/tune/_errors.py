@@ -17,9 +17,9 @@ class TuneError(TroupeError):
 
 
 class TrialFailedError(TuneError):
-    """What a trial failed of: also an instance of what its function raised, or of the error that
-    says how its process ended; of neither where it did not report what the sweep asks for. The text
-    has the trial's traceback."""
+    """The error of a failed trial: also an instance of the type its function raised, or of the
+    error that says how its process ended; of neither where it did not report the metric the sweep
+    needs. The text has the trial's traceback."""
 
 
 _pickled.named_in("troupe.tune", TrialStopped, TuneError, TrialFailedError)

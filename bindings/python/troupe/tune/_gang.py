@@ -101,7 +101,7 @@ class GangTrial:
 
 @dataclasses.dataclass(frozen=True)
 class RankPlan:
-    """What one rank is told: which it is, and by which variables it finds the others."""
+    """The instructions for one rank: its number, and the variables by which it finds the others."""
 
     context: TuneContext
     variables: Mapping[str, str]
@@ -109,7 +109,7 @@ class RankPlan:
 
 
 def about_here() -> dict[str, Any]:
-    """Where this process runs, and the GPUs that it holds."""
+    """Return the place of this process, and the GPUs that it holds."""
     here = troupe.get_runtime_context()
     return {
         "node": here.get_node_id(),
@@ -274,7 +274,7 @@ class RankZero(_here.Loop):
     ) -> None:
         self.inner, self.context, self.running = inner, context, running
         self._others = others
-        self._store = store  # which serves as long as it is held
+        self._store = store  # the store serves as long as it is held
         self._number = 0
         self._reporting: list[Any] = []
 
@@ -300,8 +300,8 @@ class RankZero(_here.Loop):
         return self.inner.latest()
 
     def await_last_words(self) -> None:
-        """Those of the other ranks that report too have been told, and clean up; the others are in
-        collectives, and have nothing to say."""
+        """Wait for the other ranks that report too: they have been told, and clean up; the rest are
+        in collectives, and have nothing to report."""
         waiting = []
         for told, run in zip(self._reporting, self.running, strict=True):
             with contextlib.suppress(exceptions.TroupeError):

@@ -16,8 +16,8 @@ allocator's, and must fit beside the others' too."""
 
 
 def fraction_of(amount: float, total_bytes: int) -> float:
-    """Which part of a card with so much memory torch's allocator may have, in a process that holds
-    that part of the card.
+    """Return the fraction of a GPU's memory that torch's allocator may use, in a process that holds
+    that part of the GPU.
 
     >>> fraction_of(0.5, 80 << 30)
     0.4921875

@@ -70,7 +70,8 @@ class SweepHandle:
         return None if actor is None else troupe.get(actor.about.remote(), timeout=ANSWER_S)
 
     def done(self) -> bool:
-        """Whether it is over, for good or until somebody goes on with it. Raises as `status`."""
+        """Return True if the sweep has ended, for good or until somebody resumes it. Raises as
+        `status`."""
         return self.status()["state"] not in ("starting", "running")
 
     def result(self, timeout: float | None = None) -> ResultGrid:
@@ -91,7 +92,7 @@ class SweepHandle:
                     "result() again, or stop()"
                 ) from None
             except exceptions.ActorError:
-                grid = None  # it has been over for long, or is lost: the folder tells
+                grid = None  # the sweep ended long ago, or is lost: the folder tells
             if grid is not None:
                 self._refuse_stopped(view.of(self.path).state if self.path.is_dir() else "finished")
                 found: ResultGrid = grid
@@ -103,7 +104,7 @@ class SweepHandle:
         return looking.results_of(self.path)
 
     def _changes(self) -> Iterator[NewRows]:
-        """What happens to its trials, from the beginning to its end; blocks for each.
+        """Yield the changes of its trials, from the beginning to the end; blocks for each.
 
         Nothing more where its engine is no process of this cluster, or is lost.
         """
@@ -143,7 +144,7 @@ class SweepHandle:
         if actor is None:
             return
         troupe.get(actor.stop.remote(f"stopped from {socket.gethostname()}"), timeout=ANSWER_S)
-        with contextlib.suppress(exceptions.TroupeError):  # what it failed of, result() raises
+        with contextlib.suppress(exceptions.TroupeError):  # result() raises the error
             troupe.get(actor.result.remote())
 
     def pause(self) -> None:
@@ -186,7 +187,7 @@ class SweepHandle:
 
 
 def running_elsewhere(path: Path) -> str:
-    """That a sweep is a program's own."""
+    """Return the message that a sweep belongs to a program."""
     _, engine = view.engine_of(path)
     return (
         f"the sweep in {path} runs in a program, pid {engine.get('pid')} on {engine.get('host')}, "
@@ -306,7 +307,7 @@ def _actor(name: str) -> Any:
 
 
 def _let_go_of_the_name(path: Path) -> None:
-    """Where a sweep of that name is over, its process is not waited for any longer."""
+    """Release the name of a sweep that is over, without waiting for its process."""
     import troupe
 
     actor = _actor(path.name)

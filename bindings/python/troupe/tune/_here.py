@@ -16,7 +16,7 @@ from troupe.tune._context import TuneContext
 
 
 class HereLoop(_here.Loop):
-    """One run in this process. `folder`: where its latest checkpoint is, as long as it runs."""
+    """A run in this process. `folder`: where its latest checkpoint is, as long as it runs."""
 
     def __init__(self, name: str, folder: Path, *, quiet: bool) -> None:
         self.context = TuneContext(name=name, path=str(folder), trial_id=name, trial_name=name)
@@ -57,7 +57,7 @@ def _words(metrics: Mapping[str, Any]) -> str:
 def call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, quiet: bool
 ) -> Any:
-    """What the function returns or raises. Inside of a trial its reports are the trial's."""
+    """Call the function and return its result. Inside of a trial its reports are the trial's."""
     if _here.is_entered():
         return function(*args, **kwargs)
     with tempfile.TemporaryDirectory(prefix="troupe-sweep-") as folder:

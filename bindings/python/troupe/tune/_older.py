@@ -36,7 +36,7 @@ def register_trainable(name: str, trainable: Callable[..., Any]) -> None:
 
 
 def registered(trainable: Any) -> Any:
-    """What is known by that name; of all else, itself.
+    """Return the trainable registered under a name; anything else is returned as it is.
 
     Raises ValueError for a name that is not known.
     """
@@ -119,7 +119,7 @@ def run(
 
 
 class ExperimentAnalysis:
-    """What `tune.run` gives: the results under its older names.
+    """The result of `tune.run`: results under their older names.
 
     `grid`: all of them, as a ResultGrid.
     """
@@ -148,7 +148,7 @@ class ExperimentAnalysis:
     def get_best_checkpoint(
         self, trial: Result, metric: str | None = None, mode: str | None = None
     ) -> Checkpoint | None:
-        """Of that trial; see Result.get_best_checkpoint."""
+        """Return the best checkpoint of a trial; see Result.get_best_checkpoint."""
         return trial.get_best_checkpoint(
             metric or self.default_metric or "training_iteration",
             mode or self.default_mode or "max",
@@ -161,7 +161,7 @@ class ExperimentAnalysis:
 
     @property
     def best_config(self) -> dict[str, Any]:
-        """Of the best trial."""
+        """The configuration of the best trial."""
         return self.get_best_config()
 
     @property
@@ -171,7 +171,7 @@ class ExperimentAnalysis:
 
     @property
     def best_checkpoint(self) -> Checkpoint | None:
-        """Of the best trial."""
+        """The best checkpoint of the best trial."""
         return self.get_best_checkpoint(self.best_trial)
 
     @property

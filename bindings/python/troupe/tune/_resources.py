@@ -1,4 +1,4 @@
-"""What a trial holds: amounts, or bundles of which the first is its own."""
+"""Resources of a trial: amounts, or bundles of which the first is its own."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def bundles_of(shape: str) -> tuple[list[dict[str, float]], str]:
 
 
 def held_by(shape: str) -> dict[str, float]:
-    """What the trial's own process holds."""
+    """Return the resources that the trial's own process holds."""
     return bundles_of(shape)[0][0]
 
 
 def options_of(shape: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the actor that is the trial's process; `given`: what is asked for beside what it holds,
-    which of several bundles is their group's."""
+    """Return the options of the actor that is the trial's process; `given`: further options, which
+    for several bundles belong to their group."""
     held = held_by(shape)
     own = {
         name: value
@@ -114,7 +114,7 @@ def options_of(shape: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def amounts_as_options(held: Mapping[str, float]) -> dict[str, Any]:
-    """Of an actor that holds so much."""
+    """Return the options of an actor that holds these amounts."""
     options: dict[str, Any] = {
         "num_cpus": 0,
         **{_OPTIONS[each]: amount for each, amount in held.items() if each in _OPTIONS},
@@ -126,7 +126,7 @@ def amounts_as_options(held: Mapping[str, float]) -> dict[str, Any]:
 def group_options(
     bundles: Sequence[Mapping[str, float]], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Of the placement group of several bundles."""
+    """Return the options of the placement group of several bundles."""
     labels = dict(given.get("label_selector") or {})
     wanted = [
         {

@@ -1,4 +1,4 @@
-"""What a sweep gives: a Result for each trial, and the best of them."""
+"""Results of a sweep: a Result for each trial, and the best of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCOPES = ("last", "all", "avg", "last-5-avg", "last-10-avg")
 
 @dataclass
 class Result:
-    """Of one trial.
+    """The result of one trial.
 
     `metrics`: of its last report that counts, with what every report has; {} without one. `config`:
     its configuration. `checkpoint`: its latest. `error`: what it failed of, None where it did not.
@@ -67,8 +67,8 @@ class Result:
         return None
 
     def get_best_checkpoint(self, metric: str, mode: str) -> Checkpoint | None:
-        """Of those that are kept, the one with the largest (`mode="max"`) or smallest ("min")
-        number under that key; None: none has one."""
+        """Return the stored checkpoint with the largest (`mode="max"`) or smallest ("min") number
+        under that key; None if none has one."""
         _check_mode("get_best_checkpoint", mode)
         kept = [
             _retention.Kept(checkpoint.path, number, metrics)
@@ -114,7 +114,7 @@ class ResultGrid:
 
     @property
     def errors(self) -> list[Exception]:
-        """Of the trials that failed."""
+        """The errors of all failed trials."""
         return [each.error for each in self._results if each.error is not None]
 
     @property
@@ -313,7 +313,7 @@ def shown(
 
 
 def flat(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """What is inside dicts as "a/b"."""
+    """Yield all items, those inside dicts as "a/b"."""
     for name, value in metrics.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}/")

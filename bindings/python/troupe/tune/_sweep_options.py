@@ -1,4 +1,4 @@
-"""What `@tune.sweep` is given, checked, as what a Tuner is made of."""
+"""Validated options of `@tune.sweep`, in the form a Tuner takes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Checked:
         return SweepOptions(**{**vars(self), **given})
 
     def tune_config(self) -> TuneConfig:
-        """Which trials. Raises ValueError or TypeError."""
+        """Return the configuration of trials. Raises ValueError or TypeError."""
         search = self.search
         if search is None and self.seed is not None:
             from troupe.tune.search.basic_variant import BasicVariantGenerator
@@ -100,7 +100,7 @@ class _Checked:
         return create_scheduler(self.stop_early, **given)
 
     def run_config(self) -> RunConfig:
-        """What it is called, where it is kept, what ends its trials.
+        """Return the configuration of the run: its name, its folder, and the end of its trials.
 
         Raises ValueError or TypeError.
         """
@@ -136,7 +136,7 @@ class _Checked:
         return found
 
     def given(self, function: Any, parameters: Mapping[str, Any]) -> _trainable.Given:
-        """What a trial runs, and what it holds."""
+        """Return the function of a trial, and the resources it holds."""
         held: Any = {
             "CPU": self.cpus,
             "GPU": self.gpus,

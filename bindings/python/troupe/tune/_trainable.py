@@ -1,4 +1,5 @@
-"""What a trial runs: a function of its configuration, what goes with it, and what it holds."""
+"""The work of a trial: a function of its configuration, the values sent with it, and the resources
+it holds."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class Given:
 
 
 def given(trainable: Any) -> Given:
-    """The same, with nothing said of it unless something was.
+    """Return the trainable as a Given, with no options unless there were some.
 
     Raises TypeError for what cannot be run.
     """
@@ -97,13 +98,13 @@ def with_parameters(trainable: Callable[..., Any], **parameters: object) -> Give
                 f"with_parameters({', '.join(parameters)}): {name_of(known.function)}() does not "
                 f"take them: {error}"
             ) from None
-        except ValueError:  # of an extension
+        except ValueError:  # raised for a function of an extension
             pass
     return replace(known, parameters=both)
 
 
 def name_of(trainable: Any) -> str:
-    """What the trials are called after."""
+    """Return the name after which the trials are named."""
     while isinstance(trainable, functools.partial):
         trainable = trainable.func
     name = getattr(trainable, "__name__", None) or type(trainable).__name__
@@ -114,7 +115,7 @@ def name_of(trainable: Any) -> str:
 
 
 def is_class(known: Given) -> bool:
-    """Whether it is a Trainable class. Raises TypeError for a class of another kind."""
+    """Return True if it is a Trainable class. Raises TypeError for a class of another kind."""
     if not inspect.isclass(known.function):
         return False
     if not issubclass(known.function, Trainable):
@@ -126,7 +127,7 @@ def is_class(known: Given) -> bool:
 
 
 def says_resources(known: Given) -> bool:
-    """Whether it is a class that says itself what a trial holds."""
+    """Return True if it is a class with its own `default_resource_request`."""
     return (
         is_class(known)
         and inspect.getattr_static(known.function, "default_resource_request")
@@ -142,7 +143,7 @@ def as_function(known: Given, *, every: int = 0, at_end: bool = False) -> Callab
         return ClassRun(function, every, at_end)
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of an extension
+    except ValueError:  # raised for a function of an extension
         found: Callable[..., Any] = function
         return found
     try:

@@ -44,7 +44,8 @@ class Trainable:
         """Called once, with the configuration, and what with_parameters gave."""
 
     def step(self) -> dict[str, Any]:
-        """One iteration; its metrics. `"done": True` among them: it was the last."""
+        """Run one iteration and return its metrics. `"done": True` among them means that it was the
+        last."""
         raise NotImplementedError(
             f"{type(self).__name__} has no step(): a Trainable's step() does one iteration and "
             "returns its metrics"
@@ -64,8 +65,8 @@ class Trainable:
         )
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Whether this instance has taken the configuration over, and may go on as another trial;
-        no, unless overridden."""
+        """Return True if this instance has taken over the configuration, and may continue as
+        another trial; False unless overridden."""
         return False
 
     def cleanup(self) -> None:
@@ -73,11 +74,12 @@ class Trainable:
 
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> Any:
-        """What a trial with that configuration holds, as with_resources takes it; None: one CPU."""
+        """Return the resources of a trial with that configuration, as with_resources takes them;
+        None for one CPU."""
         return None
 
     def train(self) -> dict[str, Any]:
-        """One step, counted; its metrics with `training_iteration`."""
+        """Run one step and return its metrics with `training_iteration`."""
         metrics = check(self.step())
         self._iteration += 1
         metrics.setdefault("training_iteration", self._iteration)
@@ -97,12 +99,12 @@ class Trainable:
 
     @property
     def trial_id(self) -> str:
-        """Of this trial."""
+        """The id of this trial."""
         return _here.get_context().get_trial_id()
 
     @property
     def trial_name(self) -> str:
-        """Of this trial."""
+        """The name of this trial."""
         return _here.get_context().get_trial_name()
 
     @property
@@ -114,7 +116,7 @@ class Trainable:
 
     @property
     def trial_resources(self) -> dict[str, float]:
-        """What the trial holds."""
+        """The resources that the trial holds."""
         return _here.get_context().get_trial_resources()
 
 
@@ -126,7 +128,7 @@ class ClassRun:
 
     def __init__(self, cls: type[Trainable], every: int, at_end: bool) -> None:
         self._cls, self._every, self._at_end = cls, every, at_end
-        self._kept: Trainable | None = None  # of the trial before in this process
+        self._kept: Trainable | None = None  # instance of the trial before in this process
 
     def __call__(self, config: dict[str, Any], **parameters: Any) -> None:
         running = self._taken_over(config) or self._cls(config, **parameters)

@@ -126,7 +126,7 @@ class Tuner:
         return self._grid
 
     def get_results(self) -> ResultGrid:
-        """What `fit` has returned. Raises RuntimeError before that."""
+        """Return the results of `fit`. Raises RuntimeError before it has returned."""
         if self._grid is None:
             raise RuntimeError("get_results(): fit() has not returned yet")
         return self._grid
@@ -194,7 +194,7 @@ class Tuner:
 
     @classmethod
     def can_restore(cls, path: str | os.PathLike[str], storage_filesystem: None = None) -> bool:
-        """Whether there is a sweep in that folder."""
+        """Return True if there is a sweep in that folder."""
         from troupe.tune._run.folder import absolute, is_sweep
 
         return is_sweep(absolute(path))

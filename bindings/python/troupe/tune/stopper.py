@@ -46,11 +46,11 @@ class Stopper(ABC):
 
     @abstractmethod
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Whether the trial is done, of one of its results."""
+        """Return True if the trial is done, judged by one of its results."""
 
     @abstractmethod
     def stop_all(self) -> bool:
-        """Whether the sweep is done: what runs is stopped, and nothing new begins.
+        """Return True if the sweep is done: running trials are stopped, and none begins.
 
         Asked after each result, and after each trial's failure or end.
         """
@@ -247,7 +247,8 @@ class ThresholdStopper(NoopStopper):
 
 
 class CombinedStopper(Stopper):
-    """What one of these stops is stopped. Each of them sees every result. Raises TypeError.
+    """A stopper that stops whatever one of these stops. Each of them sees every result. Raises
+    TypeError.
 
     RunConfig(stop=CombinedStopper(MaximumIterationStopper(10), TrialPlateauStopper("loss")))
     """

@@ -49,8 +49,9 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
 
 
 def get_node_ip_address() -> str:
-    """Where other hosts reach this one: the address of this process's node, or, where its host has
-    none, the one that reaches the head. Blocks for a request. ConnectionError outside of a session.
+    """Return the address at which other hosts reach this one: that of this process's node or, where
+    its host has none, the one that reaches the head. Blocks for a request. ConnectionError outside
+    of a session.
     """
     from troupe._api import runtime_context as _runtime_context
 

@@ -27,7 +27,7 @@ NAMESPACE = "troupe.collective:"  # and the session's own, in front of the group
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """Who joins; `host`: where it runs."""
+    """A joining member; `host`: where it runs."""
 
     rank: int
     world_size: int
@@ -86,7 +86,7 @@ class Meeting:
         return self._members
 
     def put(self, number: int, key: str, value: bytes) -> None:
-        """What torch's store is told."""
+        """Store a value of torch's store."""
         if number == self._round:
             self._said[key] = value
             self._tell()
@@ -115,11 +115,11 @@ class Meeting:
         return len(self._said) if number == self._round else 0
 
     def has(self, number: int, keys: Sequence[str]) -> bool:
-        """Whether all were said."""
+        """Return True if all keys have values."""
         return number == self._round and all(key in self._said for key in keys)
 
     async def get(self, number: int, keys: Sequence[str], timeout_s: float) -> list[bytes]:
-        """What was said under these keys, waiting for it."""
+        """Wait for the values of `keys` and return them."""
         try:
             await asyncio.wait_for(
                 self._until(lambda: self.has(number, keys) or self._round != number), timeout_s
@@ -156,7 +156,7 @@ def meeting(group: str) -> Any:
         .options(name=group, namespace=namespace, get_if_exists=True, num_cpus=0)
         .remote()
     )
-    # Who made it keeps it as long as it can: others, who have no handle that is counted, meet there
+    # The maker keeps it as long as it can: others, who have no handle that is counted, meet there
     # after it has left.
     _meetings.of(session, dict).setdefault(found, found)
     return found
@@ -206,7 +206,7 @@ class MeetingStore(dist.Store):  # type: ignore[misc]
         return found
 
     def check(self, keys: list[str]) -> bool:
-        """Whether all are there."""
+        """Return True if all keys have values."""
         found: bool = troupe.get(self._actor.has.remote(self._number, list(keys)))
         return found
 
@@ -220,8 +220,8 @@ class MeetingStore(dist.Store):  # type: ignore[misc]
         return found
 
     def clone(self) -> MeetingStore:
-        """One of the same keys for another thread: this one, which serves any thread, and whose
-        Python part its owner keeps."""
+        """Return a store of the same keys for another thread: this one, which serves any thread,
+        and whose Python part its owner keeps."""
         return self
 
     def compare_set(self, key: str, expected: bytes | str, value: bytes | str) -> bytes:
@@ -254,7 +254,7 @@ class MeetingStore(dist.Store):  # type: ignore[misc]
         return found
 
     def has_extended_api(self) -> bool:
-        """Whether it has append, multi_get and multi_set."""
+        """Return True: append, multi_get and multi_set are there."""
         return True
 
     # The names by which torch's C++ asks for them.

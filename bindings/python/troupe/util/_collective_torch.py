@@ -38,7 +38,7 @@ class TorchGroup(types.BaseGroup):
 
     @classmethod
     def check_backend_availability(cls) -> bool:
-        """Of any."""
+        """Return True if torch has any backend that works here."""
         return gloo_available() or nccl_available()
 
     def destroy_group(self) -> None:
@@ -79,7 +79,8 @@ class TorchGroup(types.BaseGroup):
         return torch_backend.make(store, self.rank, self.world_size, self.group_name, self._timeout)
 
     def _run(self, what: str, begin: Callable[[Any], Any]) -> None:
-        """One operation, to its end. RuntimeError: what became of it, and where."""
+        """Run one operation and wait for it. Raises RuntimeError that names the operation and the
+        group."""
         try:
             begin(self._torch_group).wait()
             if self._library == Backend.NCCL:
@@ -226,12 +227,12 @@ def _op(op: types.ReduceOp) -> Any:
 
 
 def gloo_available() -> bool:
-    """Whether backend="gloo" works here."""
+    """Return True if backend="gloo" works here."""
     return _has("is_gloo_available")
 
 
 def nccl_available() -> bool:
-    """Whether backend="nccl" works here: torch with NCCL, and a GPU."""
+    """Return True if backend="nccl" works here: torch with NCCL, and a GPU."""
     if not _has("is_nccl_available"):
         return False
     import torch

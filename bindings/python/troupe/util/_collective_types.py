@@ -1,5 +1,4 @@
-"""What a collective group is to be able to do: the words of its operations, and the backends that
-have it."""
+"""Options of collective groups: the types of their operations, and the backends that offer them."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ UNSET_TIMEOUT = datetime.timedelta(milliseconds=-1)
 
 @dataclasses.dataclass
 class AllReduceOptions:
-    """Of allreduce."""
+    """Options of `allreduce`."""
 
     reduceOp: ReduceOp = ReduceOp.SUM
     timeout_ms: datetime.timedelta = UNSET_TIMEOUT
@@ -41,14 +40,14 @@ class AllReduceOptions:
 
 @dataclasses.dataclass
 class BarrierOptions:
-    """Of barrier."""
+    """Options of `barrier`."""
 
     timeout_ms: datetime.timedelta = UNSET_TIMEOUT
 
 
 @dataclasses.dataclass
 class ReduceOptions:
-    """Of reduce; `root_tensor` is always 0 (one GPU a process)."""
+    """Options of `reduce`; `root_tensor` is always 0 (one GPU a process)."""
 
     reduceOp: ReduceOp = ReduceOp.SUM
     root_rank: int = 0
@@ -58,14 +57,14 @@ class ReduceOptions:
 
 @dataclasses.dataclass
 class AllGatherOptions:
-    """Of allgather."""
+    """Options of `allgather`."""
 
     timeout_ms: datetime.timedelta = UNSET_TIMEOUT
 
 
 @dataclasses.dataclass
 class BroadcastOptions:
-    """Of broadcast."""
+    """Options of `broadcast`."""
 
     root_rank: int = 0
     root_tensor: int = 0
@@ -74,7 +73,7 @@ class BroadcastOptions:
 
 @dataclasses.dataclass
 class ReduceScatterOptions:
-    """Of reducescatter."""
+    """Options of `reducescatter`."""
 
     reduceOp: ReduceOp = ReduceOp.SUM
     timeout_ms: datetime.timedelta = UNSET_TIMEOUT
@@ -82,7 +81,7 @@ class ReduceScatterOptions:
 
 @dataclasses.dataclass
 class SendOptions:
-    """Of send."""
+    """Options of `send`."""
 
     dst_rank: int = 0
     dst_gpu_index: int = 0
@@ -92,7 +91,7 @@ class SendOptions:
 
 @dataclasses.dataclass
 class RecvOptions:
-    """Of recv."""
+    """Options of `recv`."""
 
     src_rank: int = 0
     src_gpu_index: int = 0
@@ -137,7 +136,7 @@ class BaseGroup(metaclass=ABCMeta):
     @classmethod
     @abstractmethod
     def check_backend_availability(cls) -> bool:
-        """Whether it works in this process."""
+        """Return True if the backend works in this process."""
 
     @abstractmethod
     def allreduce(

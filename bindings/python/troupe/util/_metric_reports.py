@@ -44,7 +44,7 @@ class Reporter:
 
     def __init__(self, collect: Callable[[], dict[tuple[Any, ...], Series]]) -> None:
         self._collect = collect
-        self._lock = threading.Lock()  # one report at a time
+        self._lock = threading.Lock()  # allows one report at a time
         self._begun = False
         self._wake = threading.Event()
         self._begin_anew()

@@ -1,4 +1,5 @@
-"""What a queue's actor keeps: items in order, who waits for one, and who waits for room.
+"""The state of a queue's actor: items in order, getters that wait for one, and putters that wait
+for room.
 
 For one event loop; no processes.
 """
@@ -70,7 +71,7 @@ class Line:
         line.append(entry)
         try:
             await asyncio.wait([future], timeout=timeout)
-        except BaseException:  # it was cancelled, perhaps when it had its item
+        except BaseException:  # the getter was cancelled, perhaps when it had its item
             if future.done() and line is self._getters:
                 self.give_back(future.result())
             elif not future.done():

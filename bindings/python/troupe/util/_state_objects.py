@@ -65,7 +65,7 @@ def get_objects(
     address: str | None = None,
     timeout: int = 30,
 ) -> list[StateRecord]:
-    """What this process knows of the object of this id (hex), or of this ref: one record, or
+    """Return this process's record of the object with this id (hex), or of this ref: one record, or
     none."""
     wanted = id if isinstance(id, str) else id.hex()
     return [each for each in list_objects(address, limit=1 << 30) if each["object_id"] == wanted]

@@ -15,7 +15,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class StateRecord(dict[str, Any]):
-    """One entity: `record["state"]` and `record.state` are the same."""
+    """A record of an entity: `record["state"]` and `record.state` are the same."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -27,7 +27,8 @@ class StateRecord(dict[str, Any]):
 def chosen(
     records: list[StateRecord], filters: Sequence[tuple[str, str, Any]] | None, limit: int
 ) -> list[StateRecord]:
-    """Those that satisfy every (key, "=" or "!=", value), the first `limit` of them."""
+    """Return the records that satisfy every (key, "=" or "!=", value), the first `limit` of
+    them."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"limit must be a whole number of at least 1, not {limit!r}")
     for each in filters or ():

@@ -40,7 +40,7 @@ class ActorPool:
         return self._map(fn, values, self.get_next)
 
     def map_unordered(self, fn: Call, values: Iterable[Any]) -> Iterator[Any]:
-        """The same in the order in which they come."""
+        """Map `fn` over `values` and yield the results in the order in which they arrive."""
         return self._map(fn, values, self.get_next_unordered)
 
     def _map(self, fn: Call, values: Iterable[Any], take: Callable[[], Any]) -> Iterator[Any]:
@@ -70,7 +70,7 @@ class ActorPool:
         self._submitted += 1
 
     def has_next(self) -> bool:
-        """Whether there are results to come."""
+        """Return True if there are results to come."""
         return bool(self._running)
 
     def get_next(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
@@ -81,7 +81,7 @@ class ActorPool:
         """
         if not self.has_next():
             raise StopIteration("no more results to get")
-        while self._returned not in self._by_number:  # taken by get_next_unordered
+        while self._returned not in self._by_number:  # already taken by get_next_unordered
             self._returned += 1
         ref = _last(self._by_number[self._returned])
         if timeout is not None and not troupe.wait([ref], timeout=timeout)[0]:
@@ -120,7 +120,7 @@ class ActorPool:
             self.submit(*self._waiting.popleft())
 
     def has_free(self) -> bool:
-        """Whether an actor has nothing to do."""
+        """Return True if an actor is idle."""
         return bool(self._idle) and not self._waiting
 
     def pop_idle(self) -> ActorHandle[Any] | None:
@@ -135,5 +135,5 @@ class ActorPool:
 
 
 def _last(given: Any) -> Any:
-    """Of the refs of one call, the one that has its answer when all have."""
+    """Return the ref of a call that is resolved when all refs of the call are."""
     return given[-1] if isinstance(given, list) and given else given

@@ -15,7 +15,7 @@ from typing import Any
 
 
 class RayDeprecationWarning(DeprecationWarning):
-    """Of a name that will go."""
+    """The warning for a name that will be removed."""
 
 
 def PublicAPI(  # noqa: N802

@@ -102,7 +102,7 @@ def create_collective_group(
     group_name: str = "default",
     gloo_timeout: int = _TIMEOUT_MS,
 ) -> None:
-    """The same for these actors, from outside: `actors[i]` becomes rank `ranks[i]`.
+    """Create a collective group of these actors, from outside: `actors[i]` becomes rank `ranks[i]`.
 
     Returns when they are a group; raises what init_collective_group raised in one of them.
     """
@@ -162,7 +162,7 @@ def destroy_collective_group(group_name: str = "default") -> None:
 
 
 def is_group_initialized(group_name: str = "default") -> bool:
-    """Whether this process is in that group."""
+    """Return True if this process is in that group."""
     return group_name in _groups
 
 
@@ -205,7 +205,8 @@ def allreduce(tensor: Any, group_name: str = "default", op: ReduceOp = ReduceOp.
 def reduce(
     tensor: Any, dst_rank: int = 0, group_name: str = "default", op: ReduceOp = ReduceOp.SUM
 ) -> None:
-    """The same for the tensor of rank `dst_rank` alone; those of others mean nothing afterwards."""
+    """Reduce the tensors of all ranks into the tensor of rank `dst_rank`; the other ranks' tensors
+    are undefined afterwards."""
     _group(group_name, dst_rank).reduce(tensor, types.ReduceOptions(_op(op), dst_rank))
 
 

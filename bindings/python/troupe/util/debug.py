@@ -15,8 +15,8 @@ _last_s = 0.0
 
 
 def log_once(key: str) -> bool:
-    """Whether this process asks for the first time with this key; see disable_log_once_globally,
-    enable_periodic_logging."""
+    """Return True if this process asks for the first time with this key; see
+    disable_log_once_globally, enable_periodic_logging."""
     global _last_s
     now = time.monotonic()
     if _disabled:

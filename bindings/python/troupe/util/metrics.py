@@ -24,14 +24,14 @@ _NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
 _TAG = re.compile("(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _OWN = ("troupe_sweep_trials", "troupe_sweep_reports_total", "troupe_sweep_decision_seconds")
 """Metrics of the runtime's own that processes report (head/core/metrics/program_metrics.cc)."""
-# of all metrics together: a tag with a value of its own for each call would fill the memory
+# Limit of all metrics together: a tag with a value of its own for each call would fill the memory
 SERIES_MAX = 10_000
 _lock = threading.Lock()
 _series: dict[tuple[Any, ...], dict[str, Any]] = {}  # by kind, name and tags
 
 
 class Metric:
-    """What Counter, Gauge and Histogram share.
+    """The base of Counter, Gauge and Histogram.
 
     Made anew in the process that it travels to, where it counts from nothing.
 
@@ -135,7 +135,7 @@ class Metric:
 
 
 class Counter(Metric):
-    """What only grows."""
+    """A metric that only grows."""
 
     _kind = "counter"
 
@@ -216,8 +216,8 @@ def _made(kind: type[Metric], args: tuple[Any, ...], default_tags: dict[str, str
 
 
 def collected() -> list[dict[str, Any]]:
-    """What the metrics of this process have counted: a dict for each name and tags, with `value`,
-    or of a histogram `boundaries`, `buckets`, `count` and `sum`."""
+    """Return the values of this process's metrics: a dict for each name and tags, with `value`, or
+    for a histogram `boundaries`, `buckets`, `count` and `sum`."""
     return list(_collect().values())
 
 

@@ -294,7 +294,7 @@ def _of_info(info: dict[str, Any]) -> PlacementGroup:
 
 
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
-    """What is known of one group, or of all by id."""
+    """Return the known state of one group, or of all by id."""
     from troupe import state
 
     session = _session.current()

@@ -17,7 +17,7 @@ from troupe._base import calls as _calls
 from troupe.util._queue_line import Line
 from troupe.util._queue_turns import Turns
 
-_WAITING_MAX = 1 << 30  # of all processes, each of which bounds its own
+_WAITING_MAX = 1 << 30  # limit for all processes, each of which bounds its own
 
 
 class Empty(queue.Empty):
@@ -38,7 +38,7 @@ class _Keeper:
     def __init__(self, maxsize: int) -> None:
         self._line = Line(maxsize if maxsize > 0 else None)
         self._maxsize = maxsize
-        self._given: dict[str, _Given] = {}  # whose getters may still be interrupted
+        self._given: dict[str, _Given] = {}  # items given to getters that may still be interrupted
 
     def qsize(self) -> int:
         return len(self._line)
@@ -137,7 +137,7 @@ class _Given:
 
 
 async def _word_of(ref: Any) -> bool | None:
-    """What the getter says; None: its process is gone."""
+    """Return the getter's answer; None if its process is gone."""
     try:
         return bool(await ref)
     except exceptions.TroupeError:
@@ -196,7 +196,7 @@ class Queue:
 
     @property
     def _turns(self) -> _Turns:
-        """Those of all objects for this queue in this process."""
+        """The turns shared by all objects for this queue in this process."""
         mine: _Turns | None = self.__dict__.get("_own_turns")
         if mine is None:
             mine = self.__dict__["_own_turns"] = _turns.setdefault(
@@ -215,11 +215,11 @@ class Queue:
     qsize = size
 
     def empty(self) -> bool:
-        """Whether there is none."""
+        """Return True if the queue has no item. Blocks for a request."""
         return self.size() == 0
 
     def full(self) -> bool:
-        """Whether there is no room."""
+        """Return True if the queue has no free slot. Blocks for a request."""
         return 0 < self.maxsize <= self.size()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
@@ -340,8 +340,8 @@ def _late(what: str, timeout: float | None) -> str:
 
 
 def _answer(ref: Any, late: str = "") -> Any:
-    """What the keeper answers; Empty and Full as they are, without where in the keeper they were
-    raised, with the text `late`."""
+    """Return the keeper's answer; Empty and Full are raised without the keeper's traceback, with
+    the text `late`."""
     try:
         return troupe.get(ref)
     except (Empty, Full) as error:

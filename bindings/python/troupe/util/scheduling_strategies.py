@@ -1,4 +1,4 @@
-"""Where an actor is to run, as values for its `scheduling_strategy` option."""
+"""Values for the `scheduling_strategy` option of actors."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def list_cluster_events(
     detail: bool = False,
     raise_on_missing_output: bool = True,
 ) -> list[StateRecord]:
-    """What has happened (see `troupe.state.list_events`), the latest `limit`, the oldest of them
+    """Return past events (see `troupe.state.list_events`), the latest `limit`, the oldest of them
     first."""
     _only_here(address)
     return chosen([_event(each) for each in reversed(state.list_events())], filters, limit)[::-1]

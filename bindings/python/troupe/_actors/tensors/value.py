@@ -67,7 +67,8 @@ class CarriedValue:
 
 
 class PassedValue:
-    """A received value that is passed on unchanged: its tensors stay where they are, and are held."""
+    """A received value that is passed on unchanged: its tensors stay where they are, and are
+    held."""
 
     __slots__ = ("_fields", "_life")
 
@@ -126,7 +127,8 @@ def _without_tensors(value: Any, found: list[Any], buffers: list[pickle.PickleBu
         raise
     except (
         BaseException
-        # The C pickler refuses some values (a lambda, a class of the script) that cloudpickle accepts
+        # The C pickler refuses some values (a lambda, a class of the script) that cloudpickle
+        # accepts
     ):
         found.clear()
         buffers.clear()
@@ -221,5 +223,6 @@ def _tensor_place(number: int) -> Any:
 
 @_pickled.maker("whole_tensor")
 def _whole_tensor(data: bytes) -> Any:
-    """Rebuild a tensor that cannot stay in a process: sparse, quantized, or of a class of its own."""
+    """Rebuild a tensor that cannot stay in a process: sparse, quantized, or of a class of its
+    own."""
     return pickle.loads(data)

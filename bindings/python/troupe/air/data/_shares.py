@@ -1,5 +1,5 @@
-"""Which share of a dataset this process reads: its rank's, and in a loader's worker that worker's
-part of it."""
+"""The share of a dataset that this process reads: its rank's, and in a loader's worker that
+worker's part of it."""
 
 from __future__ import annotations
 

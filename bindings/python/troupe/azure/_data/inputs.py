@@ -89,7 +89,7 @@ def may_mount(sources: Iterable[str]) -> bool:
 
 
 def _may_mount_as_root(sources: tuple[str, ...]) -> bool:
-    from troupe.azure._data import mounts  # which loads ctypes
+    from troupe.azure._data import mounts  # loads ctypes
 
     succeeded = threading.Event()
 
@@ -255,7 +255,7 @@ def _copy_bytes(read: int, written: int, size: int) -> None:
             ranges = False
             continue
         if done == 0 and not ranges:
-            return  # it was made shorter meanwhile
+            return  # the file was made shorter meanwhile
         ranges = (
             ranges and done > 0
         )  # some file systems answer 0 at once for files that they make up as they are read

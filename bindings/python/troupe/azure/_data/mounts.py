@@ -122,7 +122,7 @@ def _main(words: list[str]) -> int:
     for number in (
         signal.SIGPIPE,
         signal.SIGXFSZ,
-    ):  # which Python ignores, and a command would inherit that
+    ):  # Python ignores the signal, and a command would inherit that
         signal.signal(number, signal.SIG_DFL)
     os.execvp(words[1], words[1:])
 

@@ -1,1 +1,1 @@
-"""What `MLClient.jobs` does with jobs, and what it gives."""
+"""Operations of `MLClient.jobs` on jobs, and their results."""

@@ -1,4 +1,4 @@
-"""What a job was described by, as it goes with its launch. Pure."""
+"""The description of a job that travels with its launch. Pure."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Workspace(Part):
 
 
 class Environment(Part):
-    """What a job would run in, by its names: here that is the nodes' own, and a job says so once.
+    """An environment a job names: here it is always the nodes' own, and a job says so once.
 
     Environment(name="train", image="mcr.microsoft.com/azureml/base", conda_file="env.yml")
     """

@@ -52,7 +52,7 @@ def made_at(seconds: float, user: str = "") -> SystemData | None:
 
 
 class Described:
-    """What all kinds of jobs have that people describe and submit."""
+    """The fields shared by all kinds of jobs that people describe and submit."""
 
     creation_context: SystemData | None = None
     """None: it was not submitted."""

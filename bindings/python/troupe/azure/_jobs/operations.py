@@ -189,7 +189,7 @@ class JobOperations:
         return found[0]
 
     def handle(self, info: dict[str, Any]) -> LaunchHandle:
-        """Of a launch of this cluster."""
+        """Return the handle of a launch of this cluster."""
         return handle_of_known(self.cluster(), info["launch"])
 
     def get(self, name: str) -> Job:
@@ -303,7 +303,7 @@ class JobOperations:
             raise
 
     def follow(self, handle: LaunchHandle, *, quiet: bool = False, cancels: bool = False) -> None:
-        """What `stream` does, of a launch.
+        """Follow a launch as `stream` does.
 
         `cancels`: Ctrl-C, and what else raises KeyboardInterrupt, cancels it; Ctrl-C again ends it
         now.
@@ -332,7 +332,8 @@ class JobOperations:
         except (exceptions.TroupeError, OSError) as error:
             if info["outcome"] == "succeeded":
                 raise
-            status_lines.say(f"troupe: {error}")  # what the job failed with is the error
+            # The error that the job failed with is raised instead
+            status_lines.say(f"troupe: {error}")
         handle.succeeded()
 
     def cancel(self, name: str) -> None:

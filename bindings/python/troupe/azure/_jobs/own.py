@@ -24,7 +24,7 @@ class OwnJobs:
 
     def __init__(self, jobs: JobOperations) -> None:
         self._jobs = jobs
-        self._names: list[str] = []  # of command jobs
+        self._names: list[str] = []  # names of command jobs
         self._told: set[str] = set()  # launches whose place `tell_place` has said
         self._driven: list[tuple[str, str]] = []  # (type, name) of sweeps and pipelines
 

@@ -1,4 +1,4 @@
-"""What `begin_` methods return."""
+"""The results of `begin_` methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Poller:
         executor = ThreadPoolExecutor(1, thread_name_prefix="troupe-poller")
         self._future = executor.submit(work)
         executor.shutdown(wait=False)
-        self._lock = threading.Lock()  # of both
+        self._lock = threading.Lock()  # guards both fields below
         self._has_called_back = False
         self._callbacks: list[Callable[[Poller], None]] = []
         self._future.add_done_callback(self._call_back)

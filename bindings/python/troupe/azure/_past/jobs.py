@@ -168,7 +168,7 @@ class PastJob:
         record then."""
         session = None
         if self._record.is_running:
-            with contextlib.suppress(exceptions.TroupeError):  # it ends just now
+            with contextlib.suppress(exceptions.TroupeError):  # the job may end just now
                 session = connect.connect(self._record.address)
         if session is None:
             self._record = _settle(

@@ -37,7 +37,7 @@ _LAUNCH = re.compile("[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one job."""
+    """The stored facts about one job."""
 
     launch: str
     name: str
@@ -46,15 +46,15 @@ class Record:
     cluster: (
         str  # the folder of its embedded cluster, which that program holds locked while it lives
     )
-    address: str  # of that cluster, for other programs of the user
-    pid: int  # of its program
+    address: str  # address of the job's cluster, for other programs of the user
+    pid: int  # id of the program's process
     nodes: int = 0
     outcome: str = ""  # "": it has not ended, or its program was killed before it could say
     error: dict[str, Any] = field(
         default_factory=dict
-    )  # of one that has not succeeded: see `_past.jobs`
+    )  # error of a job that has not succeeded: see `_past.jobs`
     ended_s: float = 0.0
-    about: dict[str, Any] = field(default_factory=dict)  # what the job was described by
+    about: dict[str, Any] = field(default_factory=dict)  # the job's description
     user: str = ""
 
     @property

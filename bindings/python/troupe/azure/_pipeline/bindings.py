@@ -19,7 +19,7 @@ _STEP = re.compile(rf"parent\.jobs\.({NAME})\.(inputs|outputs)\.({NAME})(?:\.pat
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a value comes from, or where an output goes to. `step`: "" for the pipeline's own."""
+    """The source of a value, or the target of an output. `step`: "" for the pipeline's own."""
 
     kind: str
     name: str

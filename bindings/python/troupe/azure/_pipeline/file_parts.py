@@ -20,7 +20,8 @@ from troupe.azure._yaml import checks, jobs
 
 
 class Place:
-    """Where fields stand: the file, the place in it, and the folder that its paths are from."""
+    """A place in a file: the file, the position in it, and the folder that its paths are relative
+    to."""
 
     def __init__(self, document: Document, faults: Recorder, base: str, *inside: str) -> None:
         self.document, self.faults, self.base, self.inside = document, faults, base, inside

@@ -82,7 +82,7 @@ class PipelineHost:
                 run.cancel("the pipeline's driver failed")
             with contextlib.suppress(
                 OSError
-            ):  # of a folder that is not there, or full: who waits is told all the same
+            ):  # raised for a folder that is missing or full: waiters are woken all the same
                 self._end(
                     graph.FAILED, f"the pipeline's driver failed: {type(error).__name__}: {error}"
                 )

@@ -243,7 +243,7 @@ def check_bindings(
                 binding = bindings.of(value)
                 if binding is None:
                     continue
-                if binding.step not in wrong:  # whose outputs are not known
+                if binding.step not in wrong:  # a step whose outputs are not known
                     bindings.check_input(f"inputs: {name}", binding, values, outputs, step)
                 if binding.step:
                     needs[step][binding.step] = None

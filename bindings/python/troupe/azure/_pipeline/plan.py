@@ -19,7 +19,7 @@ MAX_STEPS = 1000
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One step.
+    """The plan of one step.
 
     `job`: as it stands in a file, its paths from the folder `base`; `code`: the digest of its code,
     "" for none.

@@ -31,7 +31,7 @@ _REPAIR = "what its steps wrote is beside it, in steps/"
 
 @dataclass
 class StepState:
-    """What has become of a step.
+    """The state of a step.
 
     `job`: the name of its job, or of the one that it reuses; `outputs`: by name, `path`, `type` and
     `digest` of each.

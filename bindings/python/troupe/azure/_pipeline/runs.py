@@ -97,7 +97,7 @@ def _view(folder: Folder) -> PipelineView:
     state = folder.state()
     is_over = state.status in graph.TERMINAL
     if not is_over and not folder.is_driven() and _driver(made.name) is None:
-        state = folder.state()  # it may have come to its end meanwhile
+        state = folder.state()  # the step may have ended meanwhile
         is_over = state.status in graph.TERMINAL
         return PipelineView(folder, made, state, not is_over)
     return PipelineView(folder, made, state)

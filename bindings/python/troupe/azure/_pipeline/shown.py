@@ -17,9 +17,7 @@ def tree(needs: Needs, state: State) -> list[str]:
     for name in order:
         above = max(needs[name], key=order.index, default="")
         below.setdefault(above, []).append(name)
-    heads: list[
-        tuple[str, str, str]
-    ] = []  # (what stands in front, the name, the step that it is below)
+    heads: list[tuple[str, str, str]] = []  # (text in front, name, step that it is below)
     left = [("", name, "", True) for name in reversed(below.get("", []))]
     while left:
         lead, name, above, is_first_level = left.pop()

@@ -1,5 +1,5 @@
-"""One step as it runs: a command job or a sweep, from the files that earlier steps have written to
-its own.
+"""The run of a step: a command job or a sweep, from files that earlier steps have written to its
+own.
 
 View: the driver of a pipeline, a thread for each step.
 """
@@ -45,7 +45,7 @@ class StepRun:
         }
         self.job = f"{made.name}_{name}"
         self._lock = threading.Lock()
-        self._why = ""  # it is to be cancelled
+        self._why = ""  # reason for which it is to be cancelled
         self._cancel: Any = None
 
     def run(self) -> StepState:
@@ -101,9 +101,7 @@ class StepRun:
         (self._sweep if self._step.type == "sweep" else self._command)(job, places)
         for name, place in places.items():
             if "://" not in place and self._step.outputs[name] != "uri_file":
-                os.makedirs(
-                    place, exist_ok=True
-                )  # one that is empty is not brought from another host
+                os.makedirs(place, exist_ok=True)  # an empty one is not brought from another host
         outputs = {
             name: {
                 "path": place,

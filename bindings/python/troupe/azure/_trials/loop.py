@@ -35,7 +35,8 @@ class JobLoop(_here.Loop):
         with _NoSignal() as told:
             stop = self._ask(_metrics.plain(metrics))
             if stop:
-                # what ends the job: `finally` blocks of the program have the time until SIGKILL
+                # The exception that ends the job: `finally` blocks of the program have the time
+                # until SIGKILL
                 told.ignored = True
         if stop:
             raise TrialStopped(stop)

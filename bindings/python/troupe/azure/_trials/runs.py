@@ -179,7 +179,7 @@ def found(name: str, storage: Path | None = None) -> SweepView | None:
     path = _folder.absolute(storage or DEFAULT_STORAGE) / name
     try:
         return view.of(path) if name and "/" not in name and path.is_dir() else None
-    except FileNotFoundError:  # it was submitted just now
+    except FileNotFoundError:  # the trial was submitted just now
         return SweepView(path, "starting", {}, {})
 
 

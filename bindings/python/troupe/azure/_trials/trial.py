@@ -1,8 +1,8 @@
 """A trial of a sweep of command jobs: a job of its own, whose metrics are the trial's reports.
 
-    process of the user's -> socket of rank 0's node -> TrialReports, an actor -> the trial's process -> the sweep's engine
-View: the trial's process, which holds nothing; what the job needs, its launch holds, and that ends
-with this process.
+    process of the user's -> socket of rank 0's node -> TrialReports, an actor -> the trial's
+process -> the sweep's engine View: the trial's process, which holds nothing; what the job needs,
+its launch holds, and that ends with this process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from troupe.tune._errors import TrialStopped, TuneError
 NAMESPACE = "troupe.azure"
 JOB = "job_name"
 """In each report: which job it is of."""
-_END_GRACE_S = 4.0  # of the 5 s that a trial has once it is stopped
+_END_GRACE_S = 4.0  # part of the 5 s that a trial has once it is stopped
 _WAITING_MAX = 64
 _NAMES_MAX, _NAME_LENGTH_MAX = 200, 250
 
@@ -42,7 +42,7 @@ class TrialReports:
 
     @troupe.method(concurrency_group="jobs")
     def tell(self, metrics: dict[str, Any]) -> str:
-        """What a process of the job reports; why the job is to end, "": it goes on."""
+        """Report metrics of a process of the job; returns why the job must end, "" if it goes on."""
         decided: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._said.put((metrics, decided))
         return decided.get()
@@ -211,7 +211,7 @@ def _tell_end(handle: Any, reports: Any) -> None:
 
 @_pickled.maker("azure_job_trial")
 def _azure_job_trial(fields: Mapping[str, Any]) -> Any:
-    """What a trial of a sweep of command jobs runs."""
+    """Rebuild a trial of a sweep of command jobs."""
     return _pickled.of_fields(JobTrial, fields)
 
 

@@ -66,7 +66,8 @@ def add_located(
             (name for name in others if _causes(name, error, make, left, name in needs)), None
         )
         if culprit is None:
-            if len(faults) == count:  # what is missing may be what was left out for its own error
+            # A field that is missing may have been left out for its own error
+            if len(faults) == count:
                 faults.add(error, *place)
             return
         faults.add(error, *place, culprit, key=names is None and _is_unknown(make, left, culprit))

@@ -22,7 +22,7 @@ _MUST_BE_EQUAL = {
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What is known of one node of the cluster."""
+    """The known facts about one node of the cluster."""
 
     name: str
     address: tuple[str, int]
@@ -125,7 +125,7 @@ def _compared(library: str, version: str) -> str:
 
 
 def _unreachable(nodes: Sequence[NodeReport], reached: Mapping[str, str]) -> Iterable[Finding]:
-    """One finding for each node that others cannot reach, with who cannot."""
+    """Yield a finding for each node that others cannot reach, with their names."""
     for node in nodes:
         failed: dict[str, list[str]] = {}
         for name, said in [(HERE, reached), *((other.name, other.reached) for other in nodes)]:

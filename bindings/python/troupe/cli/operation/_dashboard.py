@@ -107,7 +107,7 @@ def dashboard(
         return connect.connect_chosen(choice, token_file, observes=observes)
 
     reader = _reader.ClusterReader(lambda: open_session(observes=not allow_actions))
-    # what is wrong with the address or the token is said here, not on the page
+    # An error in the address or the token is reported here, not on the page
     used = reader.session().token_file
     feed = _changes.ChangeFeed(
         reader,
@@ -251,6 +251,6 @@ def _print_logins(access: Access, base: str, *, as_json: bool) -> None:
 
 
 def _on_enter(say: Callable[[], None]) -> None:
-    with contextlib.suppress(OSError):  # it is in the background, or the terminal has gone
+    with contextlib.suppress(OSError):  # the process is in the background, or the terminal has gone
         for _ in sys.stdin:
             say()

@@ -19,7 +19,7 @@ from troupe.cli.operation._machine_checks import Finding, Level
 from troupe.cli.operation._machine_facts import MachineFacts
 
 ANSWER_S = 60.0  # for a process of a node to start and to answer
-NODES_MAX = 256  # that are asked
+NODES_MAX = 256  # nodes that are asked
 
 
 @click.command()

@@ -15,7 +15,7 @@ from troupe._wire import ActorState, NodeState
 from troupe.cli import _common
 
 _LOOK_S = 0.2
-_SHOWN = 10  # of what still runs, in an error
+_SHOWN = 10  # running ones listed in an error
 
 
 @click.command()

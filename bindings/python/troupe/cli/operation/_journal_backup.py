@@ -168,7 +168,7 @@ def restore(source: Path, *, replace: bool) -> home.ClusterHome:
     with folders.replacement(place / "head.json") as file:
         _write(file, json.dumps(contact))
     found = home.cluster_of(place / "head.json")
-    assert found is not None  # it has just been written
+    assert found is not None  # the file has just been written
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a cluster holds, shown again and again until Ctrl-C."""
+"""A live view of a cluster, redrawn until Ctrl-C."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from troupe.cli.operation._machine_facts import HEAD_PORT, MachineFacts
 
 PYTHONS = ((3, 11), (3, 13))
 """First and last version of CPython that Troupe runs on"""
-FILES_BASE, FILES_PER_CPU = 256, 32  # of a worker: some 8 for each process, a few processes a CPU
+# Descriptors of a worker: some 8 for each process, a few processes a CPU
+FILES_BASE, FILES_PER_CPU = 256, 32
 PROCESSES_BASE, PROCESSES_PER_CPU = 64, 16  # threads count
 SHARED_LOW, SHARED_SMALL = 64 << 20, 512 << 20
 HOME_FULL, HOME_SMALL = 100 << 20, 1 << 30
@@ -26,7 +27,7 @@ class Level(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it should be, with what to do about it."""
+    """A fault found, with its remedy."""
 
     check: str
     level: Level

@@ -24,7 +24,7 @@ from typing import Any
 
 from troupe import exceptions
 
-HEAD_PORT = 6400  # of `troupe start --head`, unless --port says another
+HEAD_PORT = 6400  # port of `troupe start --head`, unless --port gives another
 CONNECT_S = 5.0
 _AT_ONCE = 16
 _UNSYNCHRONIZED = 0x40  # STA_UNSYNC of adjtimex(2)
@@ -43,7 +43,7 @@ class Space:
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """One machine, as one of its processes sees it. None and "": not known."""
+    """The facts about a machine, as one of its processes sees it. None and "": not known."""
 
     host: str
     uid: int = 0

@@ -12,7 +12,7 @@ import click
 from troupe._cluster import connect
 from troupe.cli import _common, _submit_options as _options
 
-_PORT = 8265  # of Ray's dashboard, which Ray's client takes where it is told of none
+_PORT = 8265  # port of Ray's dashboard, the default of Ray's client
 _EXTRA = (
     "troupe ray-jobs serve needs aiohttp, which is not installed: pip install 'troupe[ray-jobs]'"
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAR_CELLS = 12
-ROWS_MAX = 100  # of a table: more than a screen has
+ROWS_MAX = 100  # rows of a table: more than a screen has
 _SHOWN = ("CPU", "GPU", "memory")
 
 

@@ -1,1 +1,1 @@
-"""What blocks are read from: files of several kinds, ranges of numbers, rows that are held."""
+"""Sources of blocks: files of several kinds, ranges of numbers, rows that are held."""

@@ -1,4 +1,4 @@
-"""Where rows of a CSV file begin whose quoted values may have newlines: the file is looked through
+"""A search for row starts in a CSV file whose quoted values may have newlines: the file is read
 once, a few MiB at a time.
 
 A newline ends a row unless it is inside a quoted value. A value is quoted where a quote is its
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CHUNK_BYTES = 16 << 20
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of a file
+_MARK = b"\xef\xbb\xbf"  # mark of UTF-8 at the beginning of a file
 
 
 @dataclass(frozen=True)

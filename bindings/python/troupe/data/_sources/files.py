@@ -1,4 +1,4 @@
-"""Which files a path means, and what their folders' names say of their rows."""
+"""Files that a path stands for, and column values in their folders' names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Partitioning(Travels):
             )
 
     def columns(self, path: str) -> dict[str, Any]:
-        """What the folders of this file say."""
+        """Return the column values in the names of this file's folders."""
         folder = posixpath.dirname(path)
         base = (self.base_dir or "").rstrip("/")
         parts = [part for part in folder.removeprefix(base).split("/") if part]

@@ -72,7 +72,7 @@ def block_of(held: pa.Table | ObjectRef[pa.Table]) -> pa.Table:
 
 
 def block_from(reader: object, piece: object) -> pa.Table:
-    """What a reader makes of a piece, or of a part of one."""
+    """Return the block that a reader makes of a piece, or of a part of one."""
     if isinstance(piece, Part):
         return block_from(reader, piece.piece).slice(piece.start, piece.stop - piece.start)
     return reader.read(piece)  # type: ignore[attr-defined]

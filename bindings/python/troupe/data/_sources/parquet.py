@@ -44,7 +44,7 @@ class ParquetReader(Travels):
     )  # the types of columns that have no value in some of the files
 
     def with_columns(self, columns: Sequence[str]) -> ParquetReader | None:
-        """One that reads only these; None: it cannot."""
+        """Return a reader of only these columns; None if there cannot be one."""
         there = self.columns if self.columns is not None else self.names
         if (
             self.filter is not None

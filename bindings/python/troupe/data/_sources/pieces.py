@@ -1,5 +1,5 @@
-"""What one block is read from: a part of a file, a range of numbers, rows that are in memory
-already. Pure: nothing is read here."""
+"""The source of one block: a part of a file, a range of numbers, rows that are in memory already.
+Pure: nothing is read here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FilesPiece(Travels):
 
     @property
     def rows(self) -> int:
-        """One of each."""
+        """The number of rows: one for each file."""
         return len(self.files)
 
     @property
@@ -76,7 +76,7 @@ class RangePiece(Travels):
 
     @property
     def size(self) -> int:
-        """Of 8 bytes each."""
+        """The size in bytes: 8 for each row."""
         return self.rows * 8
 
     @property
@@ -106,7 +106,7 @@ class Held(Travels):
 
     @property
     def rows(self) -> int:
-        """Of all parts."""
+        """The number of rows of all parts."""
         return sum(stop - start for _, start, stop in self.parts)
 
     @property
@@ -155,7 +155,7 @@ class Part(Travels):
 
     @property
     def first_row(self) -> int | None:
-        """Of the file, or of the dataset."""
+        """The index of the first row, in the file or in the dataset."""
         first = self.piece.first_row
         return None if first is None else first + self.start
 

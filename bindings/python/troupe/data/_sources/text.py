@@ -94,7 +94,7 @@ class TextReader(Travels):
 
     def content(self, path: str, most: int | None = None) -> bytes:
         """Return the bytes of the file, unpacked."""
-        if self.filesystem is None and files.is_pipe(path):  # which pyarrow cannot open
+        if self.filesystem is None and files.is_pipe(path):  # a pipe, which pyarrow cannot open
             with open(path, "rb") as pipe:
                 return pipe.read()
         with (self.filesystem or fs.LocalFileSystem()).open_input_stream(path) as file:
@@ -232,7 +232,7 @@ class TextReader(Travels):
         table = pa.json.read_json(
             io.BytesIO(data), pa.json.ReadOptions(use_threads=False, block_size=block), parse
         )
-        table.validate(full=True)  # that texts are UTF-8, which pyarrow checks in CSV alone
+        table.validate(full=True)  # checks that texts are UTF-8, which pyarrow does only for CSV
         return table
 
 

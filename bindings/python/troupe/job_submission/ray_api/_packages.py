@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-PACKAGE_BYTES_MAX = 256 << 20  # of one archive
-STORE_BYTES_MAX = 4 << 30  # of all archives
+PACKAGE_BYTES_MAX = 256 << 20  # limit of one archive
+STORE_BYTES_MAX = 4 << 30  # limit of all archives
 UNUSED_S = 7 * 86400.0
 PROTOCOL = "gcs"
 _URI = f"{PROTOCOL}://"
@@ -41,7 +41,7 @@ class PackageStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._bytes = 0  # of all archives, those that are being uploaded among them
+        self._bytes = 0  # bytes of all archives, including running uploads
         for each in folder.iterdir():
             about = each.stat()
             if time.time() - about.st_mtime > UNUSED_S:
@@ -79,7 +79,7 @@ class PackageStore:
             with self._lock:
                 if not target.exists():
                     os.rename(part, target)
-                    taken = 0  # it stays
+                    taken = 0  # the archive stays
         finally:
             self._take(-taken)
             with contextlib.suppress(FileNotFoundError):

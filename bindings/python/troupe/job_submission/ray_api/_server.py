@@ -30,9 +30,9 @@ from troupe.job_submission.ray_api._packages import (
 )
 from troupe.ray_compat._names import VERSION as RAY_VERSION
 
-API_VERSION = "4"  # of Ray's job API
+API_VERSION = "4"  # version of Ray's job API
 JSON_BYTES_MAX = 1 << 20
-LOG_BYTES_MAX = 32 << 20  # of an answer with a whole log
+LOG_BYTES_MAX = 32 << 20  # limit of an answer with a whole log
 FOLLOWERS_MAX = 64
 REQUESTS_MAX = 64  # at a time, followers apart
 IDLE_S = 2.0  # after so long without news, a follower looks whether its peer is still there

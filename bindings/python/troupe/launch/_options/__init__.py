@@ -1,4 +1,4 @@
-"""What the decorators of launches were given as options, checked."""
+"""Validated options of the launch decorators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOP_GRACE_S = _launches.STOP_GRACE_S
 OF_ONE_LAUNCH = tuple(_launches.OF_ONE_LAUNCH)
 """Options that `f.options()` takes and the decorators do not."""
 _WHERE = ("label_selector", "within", "near")
-_NOT_HELD = ("gpus", "processes", *_WHERE)  # held as `ranks`, `gpus` and `where`
+_NOT_HELD = ("gpus", "processes", *_WHERE)  # stored as `ranks`, `gpus` and `where`
 _TABLES = {"distributed": _launches.DISTRIBUTED, "driver": _launches.DRIVER}
 
 
@@ -44,15 +44,15 @@ def _fields() -> list[tuple[str, Any, Any]]:
         *own,
         ("where", dict, dataclasses.field(default_factory=dict)),
         ("nodes", int, 0),
-        # where `tracking` says nothing: each launch has a run wherever MLflow is installed, made
+        # Default without `tracking`: each launch has a run wherever MLflow is installed, made
         # before it starts
         ("tracks", bool, False),
-        ("run_name", str, ""),  # of its run in MLflow; "": the launch's name
+        ("run_name", str, ""),  # name of its run in MLflow; "": the launch's name
         ("run_experiment", str, ""),  # in which the run is; "": as the caller's variables say
         ("run_tags", Mapping, dataclasses.field(default_factory=dict)),
-        # what a front door wants told with the launch
+        # Facts a front door records with the launch
         ("about", Mapping, dataclasses.field(default_factory=dict)),
-        # what it came from, for people: troupe.launch, or which front door
+        # Origin of the launch, for people: troupe.launch, or a front door
         ("door", str, "launch"),
     ]
 
@@ -60,7 +60,7 @@ def _fields() -> list[tuple[str, Any, Any]]:
 if TYPE_CHECKING:
 
     class LaunchOptions(_Held):
-        """What a decorator was given, checked; frozen. Its fields are `_fields()`."""
+        """The validated options of a decorator; frozen. Its fields are `_fields()`."""
 
         __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
@@ -133,5 +133,5 @@ def _check_deaths(ranks: int, options: Mapping[str, Any]) -> None:
 
 @_pickled.maker("launch_options")
 def _launch_options(fields: Mapping[str, Any]) -> Any:
-    """What those were given."""
+    """Rebuild validated options from their fields."""
     return _pickled.of_fields(LaunchOptions, fields)

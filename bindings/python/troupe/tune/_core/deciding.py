@@ -35,7 +35,7 @@ with it has an answer."""
 
 
 class Mode(enum.Enum):
-    """Which values of the metric are good."""
+    """The direction in which values of the metric are better."""
 
     MAX = "max"
     MIN = "min"
@@ -52,7 +52,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report of a trial, as the engine has counted it."""
+    """A report of a trial, as the engine has counted it."""
 
     trial: str
     number: int
@@ -120,7 +120,7 @@ Action = Stop | Pause | Exploit
 
 
 class Choice(enum.Enum):
-    """What a free slot is to be used for, where no paused trial is to have it."""
+    """The use of a free slot that no paused trial is to have."""
 
     NEW = "new"
     """A trial that is waiting for its first start, or a new one."""
@@ -140,7 +140,7 @@ class Resume:
 
 
 class Scheduler(ABC):
-    """Who decides which trials run on.
+    """A scheduler: decides which trials continue.
 
     The engine's thread calls it, one call at a time; none may block or take time that grows with
     the trials.
@@ -171,7 +171,7 @@ class Scheduler(ABC):
 
     @abstractmethod
     def reported(self, report: Report) -> Sequence[Action]:
-        """What is to become of this trial and of others, now.
+        """Return the actions on this trial and others after a report.
 
         None for the trial that has reported: it goes on.
 
@@ -201,7 +201,7 @@ class Scheduler(ABC):
         return ()
 
     def choose(self, can_add: bool) -> Resume | Choice:
-        """What the free slot is for; changes nothing.
+        """Choose the use of a free slot; changes nothing.
 
         `can_add`: whether there is a trial to be started for the first time, or to be proposed.
         """
@@ -220,7 +220,7 @@ class Proposal:
 
 
 class Where(enum.Enum):
-    """Where a searcher is asked."""
+    """The place where a searcher is asked."""
 
     HERE = "here"
     """By the engine's thread: its answers take microseconds."""
@@ -233,7 +233,7 @@ class Where(enum.Enum):
 
 
 class Searcher(ABC):
-    """Who proposes configurations.
+    """A searcher: proposes configurations.
 
     Calls come one at a time; `where` says who makes them, so that none of them holds up a decision.
     """
@@ -253,7 +253,7 @@ class Searcher(ABC):
         ended, or never more (`finished`)."""
 
     def finished(self) -> bool:
-        """Whether there will never be another proposal; changes nothing."""
+        """Return True if there will never be another proposal; changes nothing."""
         return False
 
     def proposed(self, trial: str, proposal: Proposal) -> None:

@@ -17,7 +17,7 @@ from troupe.tune._core.trial import Phase, Trial
 
 
 class Demand:
-    """Of one engine.
+    """The demand of one engine for processes.
 
     `shape`: of all trials; None: each has its own. `asked`: trials for which the searcher has been
     asked.
@@ -63,7 +63,7 @@ class Demand:
         )
 
     def can_add(self) -> bool:
-        """Whether there is a trial to be started for the first time, or to be proposed."""
+        """Return True if there is a trial to be started for the first time, or to be proposed."""
         return (
             bool(self.asked)
             or self.can_propose() > 0
@@ -71,7 +71,7 @@ class Demand:
         )
 
     def free_name(self) -> str:
-        """Of a trial that is not there yet."""
+        """Return a name that no trial has yet."""
         number = len(self._ledger.trials)
         while (name := self._name_of(number)) in self.asked or name in self._ledger.trials:
             number += 1
@@ -126,7 +126,7 @@ class Demand:
         return max(0, min(ahead, demand))
 
     def _shapes(self) -> list[str]:
-        """What those hold that would have a place now, in their order.
+        """Return the shapes of the trials that would get a place now, in their order.
 
         An idle place for none of them is in their way.
         """
@@ -163,7 +163,7 @@ class Demand:
         return (trial, choice.why or "wanted") if trial.shape == place.shape else (None, "")
 
     def is_complete(self) -> bool:
-        """Whether all trials have been proposed that there are to be."""
+        """Return True if all trials there will be have been proposed."""
         return self._ledger.exhausted or (
             self._rules.trials_max is not None and self._ledger.proposed >= self._rules.trials_max
         )

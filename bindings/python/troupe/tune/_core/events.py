@@ -229,7 +229,7 @@ class TellSearcher:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """What callbacks and the display hear of, once it is durable."""
+    """An event for callbacks and the display, once it is durable."""
 
     what: str
     trial: str

@@ -130,7 +130,7 @@ class Explorer:
         elif is_number:
             new = old * generator.choice(self._factors)
         else:
-            return old  # of what is no number only another can be drawn
+            return old  # a value that is not a number can only be drawn anew
         if isinstance(old, bool):
             return bool(new)
         if is_number and isinstance(rule, (Float, Integer)):

@@ -23,8 +23,8 @@ from troupe.tune._core.trial import Phase, Saved, Trial, time_of
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of a row: the scheduler's actions, whether a stop condition holds, for the trial or
-    for all."""
+    """The result of a row: the scheduler's actions, whether a stop condition holds, for the trial
+    or for all."""
 
     actions: Sequence[Action] = ()
     stops: bool = False
@@ -215,7 +215,7 @@ class Ledger:
             self._in_phase[phase][trial.id] = None
 
     def _go_back(self, trial: Trial) -> None:
-        """Its reports after its base count no more."""
+        """Drop the trial's reports after its base."""
         number = trial.base.number if trial.base is not None else 0
         if trial.number == number:
             return
@@ -232,8 +232,8 @@ class Ledger:
             self._rest_on(trial, Base(failed.id, latest.name, latest.number))
 
     def _rest_on(self, trial: Trial, base: Base | None) -> None:
-        """Where its next attempt begins; a checkpoint of another trial is pinned as long as that is
-        it (G6)."""
+        """Set the base of the trial's next attempt; a checkpoint of another trial is pinned as long
+        as it is the base (G6)."""
         was, trial.base = trial.base, base
         trial.seconds_of_base, trial.last_of_base = trial.seconds, trial.last
         if was is not None and was.trial != trial.id:
@@ -247,8 +247,8 @@ class Ledger:
             self.pins[pin] = self.pins.get(pin, 0) + 1
 
     def needed(self, trial: Trial, checkpoint: str) -> bool:
-        """Whether a checkpoint has to stay whatever its score: another trial goes on from it, or
-        this one would."""
+        """Return True if a checkpoint must stay whatever its score: another trial continues from
+        it, or this one would."""
         own = (
             trial.base is not None
             and trial.base.trial == trial.id

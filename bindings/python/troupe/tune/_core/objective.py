@@ -46,8 +46,8 @@ def objective(said: Sequence[tuple[str, Any, Any]]) -> tuple[str | None, Mode | 
 
 
 def found(metrics: Mapping[str, Any], name: str) -> Any:
-    """What is reported under that name, or, for "val/loss", under "loss" in the dict "val"; None:
-    nothing."""
+    """Return the value reported under that name, or, for "val/loss", under "loss" in the dict
+    "val"; None if there is none."""
     if name in metrics:
         return metrics[name]
     value: Any = metrics

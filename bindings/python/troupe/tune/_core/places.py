@@ -12,7 +12,7 @@ from typing import Any
 
 
 class State(enum.Enum):
-    """Of a place."""
+    """The state of a place."""
 
     ASKED = "asked"
     IDLE = "idle"
@@ -20,7 +20,7 @@ class State(enum.Enum):
     LEAVING = "leaving"
     """Its trial was told to end and has until the deadline for its clean-up."""
 
-    __hash__ = object.__hash__  # one of each, and Enum's own is Python code
+    __hash__ = object.__hash__  # each member exists once, and Enum's own hash is Python code
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Place:
 
 
 class Places:
-    """Of this engine alone: none of it is in the journal, for the processes end with their
+    """The places of this engine: none of them is in the journal, for the processes end with their
     engine."""
 
     def __init__(self) -> None:
@@ -66,19 +66,19 @@ class Places:
         return self._all.get(number)
 
     def of(self, trial: str, attempt: int) -> Place | None:
-        """Where this attempt runs, or is leaving."""
+        """Return the place where this attempt runs, or is leaving."""
         return self._by_trial.get((trial, attempt))
 
     def idle(self) -> list[Place]:
-        """Those that could run something."""
+        """Return the places that could run something."""
         return self._in(State.IDLE) if self._count[State.IDLE] else []
 
     def asked(self) -> list[Place]:
-        """Those that are not there yet."""
+        """Return the places that have been asked for and are not there yet."""
         return self._in(State.ASKED) if self._count[State.ASKED] else []
 
     def granted(self, place: Place, where: Mapping[str, Any]) -> None:
-        """Its process is there."""
+        """Note that the process of a place is there."""
         place.where = where
         self._set(place, State.IDLE)
 
@@ -89,24 +89,24 @@ class Places:
         self._set(place, State.BUSY)
 
     def leave(self, place: Place, deadline: float) -> None:
-        """What runs in it was told to end by then."""
+        """Note that the place's attempt was told to end by `deadline`."""
         place.deadline = deadline
         self._leaving[place.number] = None
         self._set(place, State.LEAVING)
 
     def vacate(self, place: Place) -> None:
-        """What ran in it has ended, and left it as it was."""
+        """Mark a place as idle: its attempt has ended, and left the process clean."""
         self._forget_trial(place)
         self._set(place, State.IDLE)
 
     def give_up(self, place: Place) -> None:
-        """It is no place of the sweep any more."""
+        """Remove a place from the sweep."""
         self._forget_trial(place)
         self._count[place.state] -= 1
         del self._all[place.number]
 
     def overdue(self, now: float) -> list[Place]:
-        """Those that should have been left by now."""
+        """Return the places whose attempts should have ended by now."""
         return [self._all[number] for number in self._leaving if self._all[number].deadline <= now]
 
     def deadline(self) -> float | None:

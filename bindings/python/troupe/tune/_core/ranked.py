@@ -27,11 +27,11 @@ class Ranked:
         return len(self.scores)
 
     def add(self, score: object) -> None:
-        """One more."""
+        """Add a score."""
         bisect.insort(self.scores, score)
 
     def remove(self, score: object) -> None:
-        """One of that score less. Raises ValueError where there is none."""
+        """Remove one such score. Raises ValueError if there is none."""
         place = bisect.bisect_left(self.scores, score)
         if place == len(self.scores) or self.scores[place] != score:
             raise ValueError(f"{score!r} is not among them")
@@ -84,8 +84,8 @@ class IntervalRanks:
     def add(self, first: int, last: int, value: float) -> None:
         """The value holds from the tick `first` to the tick `last`, both included; where last <
         first, nowhere."""
-        # One loop without calls: of a stretch of 10,000 ticks this is most of what a decision
-        # costs.
+        # A single loop without calls: of a stretch of 10,000 ticks this is most of the cost of a
+        # decision.
         levels, insort = self._levels, bisect.insort
         level, end = 0, last + 1
         while first < end:

@@ -37,7 +37,7 @@ class Rules:
     """Whether a trial that ends without a report has ended well, although there is a metric."""
 
     def score(self, metrics: Mapping[str, Any]) -> float:
-        """Of a report: larger is better; WORST where the metric is not a number."""
+        """Return the score of a report: larger is better; WORST if the metric is not a number."""
         if self.metric is None:
             return WORST
         found = lookup(metrics, self.metric)
@@ -91,7 +91,8 @@ FILLED_IN = (
 
 
 def missing_text(metric: str, metrics: Mapping[str, Any]) -> str:
-    """That the metric is not among those that were reported, with these and the nearest."""
+    """Return the message that the metric was not reported, with the reported names and the nearest
+    one."""
     there = [name for name in names_of(metrics) if name not in FILLED_IN]
     near = difflib.get_close_matches(metric, there, n=1)
     has = f"it has {', '.join(map(repr, there))}" if there else "it has no metrics"
@@ -102,7 +103,7 @@ def missing_text(metric: str, metrics: Mapping[str, Any]) -> str:
 
 
 def names_of(metrics: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
-    """Of numbers and whatever else is reported, those inside dicts as "a/b"."""
+    """Yield the names of all reported values, those inside dicts as "a/b"."""
     for name, value in metrics.items():
         if isinstance(value, Mapping):
             yield from names_of(value, f"{prefix}{name}/")
@@ -111,7 +112,7 @@ def names_of(metrics: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
 
 
 def found_in(metrics: Mapping[str, Any], name: str) -> bool:
-    """Whether there is something under that name, or under its parts."""
+    """Return True if there is a value under that name, or under its parts."""
     return lookup(metrics, name, _NOTHING) is not _NOTHING
 
 
@@ -119,7 +120,7 @@ _NOTHING = object()
 
 
 def lookup(metrics: Mapping[str, Any], name: str, otherwise: Any = None) -> Any:
-    """What is under that name, or for "a/b" under "b" in the dict "a"."""
+    """Return the value under that name, or for "a/b" under "b" in the dict "a"."""
     if name in metrics:
         return metrics[name]
     found: Any = metrics

@@ -114,7 +114,7 @@ class SweepCore:
         return told
 
     def handle(self, event: ev.Event, now: float) -> Decided:
-        """What is to be done.
+        """Apply an event and return the resulting effects.
 
         `now`: of one clock that does not go back. Raises what the scheduler's or a stop condition's
         own code raises.
@@ -138,7 +138,7 @@ class SweepCore:
             ]
         return min((each for each in times if each is not None), default=None)
 
-    # What events mean.
+    # Handlers of events.
 
     def _on_begun(self, event: ev.Begun) -> None:
         self._began = self._now
@@ -207,7 +207,7 @@ class SweepCore:
             )
             self._leave(event.trial, event.attempt, why)
             return
-        if event.sequence <= trial.sequence:  # it was counted, and what was decided holds
+        if event.sequence <= trial.sequence:  # already counted, and the decision holds
             self._effect(ev.Answer(event.trial, event.attempt, at_once=True))
             return
         if missing := self.rules.missing(event.metrics):
@@ -274,7 +274,7 @@ class SweepCore:
     def _on_stopasked(self, event: ev.StopAsked) -> None:
         self._stop_all(Halt(event.why, event.resumable))
 
-    # What becomes of trials.
+    # Changes to trials.
 
     def _act(self, actions: Iterable[Action]) -> None:
         for action in actions:
@@ -380,7 +380,7 @@ class SweepCore:
             self._halt = Halt(STOPS_ALL, False)
 
     def _leave(self, trial: str, attempt: int, why: str) -> None:
-        """Its report raises, and its process has the grace for `finally`."""
+        """Stop an attempt: its report raises, and its process has the grace for `finally`."""
         self._effect(ev.Answer(trial, attempt, why))
         place = self.places.of(trial, attempt)
         if place is not None and place.state is State.BUSY:
@@ -420,7 +420,7 @@ class SweepCore:
             if self.ledger.trials[name].phase is not Phase.ENDED:
                 self._end(self.ledger.trials[name], End.STOPPED, why)
 
-    # What free places are for.
+    # Assignment of free places.
 
     def _settle(self) -> None:
         for place in self.places.overdue(self._now):
@@ -546,7 +546,7 @@ class SweepCore:
         self.places.give_up(place)
         self._effect(ev.GiveUpPlace(place.number))
 
-    # What comes of an event.
+    # Results of events.
 
     def _record(self, row: ev.Row) -> Came:
         self._decided.rows.append(row)
@@ -563,7 +563,7 @@ class SweepCore:
         self._decided.effects.append(ev.Tell(what, trial, held.last, held.end, detail))
 
     def _tell_searcher(self, call: ev.TellSearcher) -> None:
-        if call.call != "proposed" or self._replaying:  # its own proposals it knows
+        if call.call != "proposed" or self._replaying:  # the searcher knows its own proposals
             self._decided.effects.append(call)
 
     def _take(self) -> Decided:

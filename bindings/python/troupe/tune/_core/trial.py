@@ -13,7 +13,7 @@ from troupe.tune._core.events import Base, Failure
 
 
 class Phase(enum.Enum):
-    """Where a trial is."""
+    """The phase of a trial."""
 
     WAITING = "waiting"
     """For a place: for its first start, for another attempt, or to go on from another trial's
@@ -23,7 +23,7 @@ class Phase(enum.Enum):
     """Until its scheduler wants it again."""
     ENDED = "ended"
 
-    __hash__ = object.__hash__  # one of each, and Enum's own is Python code
+    __hash__ = object.__hash__  # each member exists once, and Enum's own hash is Python code
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Trial:
 
     @property
     def is_new(self) -> bool:
-        """Whether it has never been started."""
+        """True if the trial has never been started."""
         return self.attempt == 0
 
 

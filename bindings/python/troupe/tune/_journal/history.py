@@ -68,5 +68,5 @@ def _histories(
             elif row["kind"] == "start" and (row["base"] is None or row["base"][0] == row["trial"]):
                 found[row["trial"]] = [
                     each for each in history if each[0] <= row["number"]
-                ]  # what it goes on from
+                ]  # base of its next attempt
     return found

@@ -186,7 +186,7 @@ class Journal:
             raise
 
     def load(self, key: str) -> Any:
-        """What was kept under that key.
+        """Return the object stored under that key.
 
         Raises JournalError where it is not what was written, and what unpickling raises.
         """

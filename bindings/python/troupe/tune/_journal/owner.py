@@ -1,5 +1,5 @@
-"""Who is at a sweep: one engine, by a lock on a file of its folder that says which process has it
-(G4)."""
+"""Ownership of a sweep: one engine, by a lock on a file of its folder that says which process has
+it (G4)."""
 
 from __future__ import annotations
 

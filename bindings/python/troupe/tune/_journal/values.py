@@ -43,7 +43,7 @@ def encoded(value: Any, keep: Callable[[Any], str]) -> Any:
 
 
 def decoded(value: Any, load: Callable[[str], Any]) -> Any:
-    """What was encoded; `load(key)` gives what `keep` kept."""
+    """Decode an encoded value; `load(key)` returns what `keep` stored."""
     if isinstance(value, list):
         return [decoded(one, load) for one in value]
     if not isinstance(value, dict):

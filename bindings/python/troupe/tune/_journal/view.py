@@ -58,12 +58,12 @@ class SweepView:
 
     @property
     def name(self) -> str:
-        """What the sweep is called."""
+        """The name of the sweep."""
         return self.path.name
 
     @property
     def metric(self) -> str | None:
-        """What is compared, where it is known."""
+        """The metric that is compared, where it is known."""
         return self.about.get("metric")
 
     @property
@@ -112,12 +112,12 @@ class SweepView:
         return self.trials[max(known, key=lambda each: mode.score(known[each]))] if known else None
 
     def name_of(self, trial: str) -> str:
-        """What a trial is called where people see it."""
+        """Return the name under which people see a trial."""
         return f"{self.about['trial_name']}_{trial}" if self.about.get("trial_name") else trial
 
 
 def of(folder: Path, load: Callable[[str], Any] = lambda key: NOT_LOADED) -> SweepView:
-    """What is known of the sweep there.
+    """Return the known state of the sweep in a folder.
 
     `load(key)` gives what stands in place of an object. Raises FileNotFoundError where there is
     none, JournalError for a file that is damaged.
@@ -188,13 +188,13 @@ def status_of(seen: SweepView) -> dict[str, Any]:
 
 
 def was_left(folder: Path) -> bool:
-    """Whether its last engine has ended as it meant to."""
+    """Return True if the last engine of the sweep ended in order."""
     with snapshot(folder) as db:
         return [row["kind"] for _, row in rows_of(db, folder / FILE)][-1:] == ["leave"]
 
 
 def about_of(folder: Path) -> dict[str, Any]:
-    """What is compared, and how trials are called; {} where that is not known.
+    """Return the metric and the trial names of a sweep; {} if they are not known.
 
     Raises JournalError for a file that is damaged.
     """
@@ -212,7 +212,7 @@ def about_of(folder: Path) -> dict[str, Any]:
 
 
 def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
-    """Whether an engine is at the sweep, and pid and host of the last one."""
+    """Return (an engine runs the sweep, pid and host of the last one)."""
     path = folder / owner.FILE
     who: dict[str, Any] = {}
     try:
@@ -224,7 +224,7 @@ def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
     with (
         contextlib.suppress(OSError),
         path.open() as file,
-    ):  # of another host, or nobody yet: only the lock tells
+    ):  # on another host, or not known yet: only the lock tells
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -235,11 +235,11 @@ def engine_of(folder: Path) -> tuple[bool, dict[str, Any]]:
 def wait_for_end(folder: Path) -> None:
     """Blocks until no engine is at the sweep."""
     with (folder / owner.FILE).open() as file:
-        fcntl.flock(file, fcntl.LOCK_SH)  # which an engine holds exclusively as long as it lives
+        fcntl.flock(file, fcntl.LOCK_SH)  # an engine holds it exclusively as long as it lives
 
 
 def _has_open(pid: Any, path: Path) -> bool:
-    """Whether that process of this host has the file open, as the engine has that holds its
+    """Return True if that process of this host has the file open, as the engine has that holds its
     lock."""
     with contextlib.suppress(OSError):
         meant = path.stat()
@@ -286,7 +286,7 @@ def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
                 db.execute(
                     "CREATE TABLE rows(number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, row TEXT "
                     "NOT NULL)"
-                )  # it is being made just now
+                )  # the folder is being made just now
             yield db
         except sqlite3.DatabaseError as error:
             raise JournalError(f"{path} cannot be read as a sweep's journal: {error}") from error

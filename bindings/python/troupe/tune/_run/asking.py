@@ -29,7 +29,7 @@ class Asked(ABC):
 
     @abstractmethod
     def tell(self, call: ev.TellSearcher) -> None:
-        """One of its calls that have no answer."""
+        """Send the searcher a call that has no answer."""
 
     @abstractmethod
     def finish(self, patience_s: float) -> int:
@@ -125,5 +125,5 @@ def _proposed(trial: str, proposal: Proposal | None, finished: bool) -> ev.Propo
 
 
 def asked(searcher: Searcher, waits: Waits) -> Asked:
-    """Where it says that it is to be asked."""
+    """Return the adapter for the place where the searcher is to be asked."""
     return Here(searcher) if searcher.where is Where.HERE else Elsewhere(searcher, waits)

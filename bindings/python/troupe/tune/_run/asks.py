@@ -1,4 +1,4 @@
-"""What other threads ask an engine for: events that wake it."""
+"""Requests of other threads to an engine: events that wake it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who hears of a sweep beside its engine: callbacks, on threads of their own, which no trial waits
+"""Listeners of a sweep beside its engine: callbacks, on threads of their own, which no trial waits
 for (G11)."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DRAIN_S = 60.0
 
 @dataclass(frozen=True)
 class News:
-    """What happened to a trial. `what`: as in events.Tell."""
+    """An event of a trial. `what`: as in events.Tell."""
 
     what: str
     trial: str
@@ -59,7 +59,7 @@ class Audience:
             each.begin()
 
     def hear(self, news: News) -> None:
-        """It is told to the callbacks, in its turn. Never blocks."""
+        """Pass an event on to the callbacks, in its turn. Never blocks."""
         for each in self._threads:
             each.hear(news)
 
@@ -182,7 +182,7 @@ class Listeners:
                 continue
             try:
                 call(**arguments)
-            except BaseException as error:  # of the user's
+            except BaseException as error:  # raised by a callback of the user's
                 what = f"{type(callback).__name__}.{method}()"
                 self._raised[what] += 1
                 if self._raised[what] == 1:

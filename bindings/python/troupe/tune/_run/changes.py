@@ -1,4 +1,4 @@
-"""What happens to a sweep's trials, for whoever follows it: rows of its table, as they change."""
+"""Changes of a sweep's trials, for followers: rows of its table, as they change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _pickled.named_in("troupe._pickled", NewRows)
 
 
 class Changes:
-    """Of one engine; from any thread."""
+    """The changes of one engine; from any thread."""
 
     def __init__(self) -> None:
         self._life = uuid.uuid4().hex  # another engine's places mean nothing here

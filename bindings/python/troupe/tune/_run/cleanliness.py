@@ -1,4 +1,4 @@
-"""What a trial has left in its process: whether another one may run there (G8)."""
+"""A check of a trial's process after its end: whether another trial may run there (G8)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Before:
         return cls(frozenset(_threads()), _children(), os.getcwd(), dict(os.environ))
 
     def restored(self) -> bool:
-        """Whether the process is as it was: without a further thread of Python's or child, without
-        memory of a GPU that is held. Its directory and its variables are set back. Modules that
-        were imported, and what they hold, stay: that is what reuse_actors=True asks for."""
+        """Return True if the process is as it was: without a further thread of Python's or child,
+        without memory of a GPU that is held. Its directory and its variables are set back. Modules
+        that were imported, and what they hold, stay: that is what reuse_actors=True asks for."""
         with contextlib.suppress(OSError):
             os.chdir(self.directory)
         if dict(os.environ) != self.environment:

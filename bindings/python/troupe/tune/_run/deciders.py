@@ -1,5 +1,5 @@
-"""Who decides in a sweep: its scheduler, its searcher, and what these and the sweep's configuration
-say is optimized."""
+"""The deciders of a sweep: its scheduler, its searcher, and the objective that these and the
+sweep's configuration give."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from troupe.tune._core.rules import Conditions
 
 @dataclasses.dataclass(frozen=True)
 class Deciders:
-    """Made anew for each `fit`, from what was asked for: what a former one has come to know is in
+    """The deciders of one `fit`, made from its configuration: the knowledge of earlier ones is in
     the journal."""
 
     scheduler: Scheduler
@@ -42,7 +42,7 @@ def complete(tune: TuneConfig) -> TuneConfig:
 def _searcher(
     search: Any, space: Mapping[str, Any], samples: int, metric: str | None, mode: Mode | None
 ) -> Searcher:
-    """What the engine asks, of what `search_alg` may be."""
+    """Return the searcher for a value of `search_alg`."""
     from troupe.tune.search.basic_variant import BasicVariantGenerator
     from troupe.tune.search.searcher import Searcher as OwnSearcher
 

@@ -37,7 +37,7 @@ def working_directory(folder: Path, *, wanted: bool, is_shared: bool = False) ->
         os.environ.setdefault(name, before)
     sys.path[:] = [
         os.path.abspath(each) for each in sys.path
-    ]  # what was imported from the directory before still is
+    ]  # modules imported from the directory before still are
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
@@ -49,7 +49,7 @@ def working_directory(folder: Path, *, wanted: bool, is_shared: bool = False) ->
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # it may have been removed meanwhile
+        with contextlib.suppress(OSError):  # the directory may have been removed meanwhile
             os.chdir(before)
         for name, value in was.items():
             if value is None:

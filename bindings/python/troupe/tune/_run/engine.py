@@ -46,7 +46,7 @@ SEARCHER_PATIENCE_S = 300.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, checked.
+    """The checked plan of a run.
 
     `shape_of`: what a trial holds, by its configuration; None: all of them hold `shape`.
     """
@@ -71,7 +71,7 @@ class Plan:
 
 
 class Engine:
-    """Of one call of `fit()`. `core` has the trials, during and after it."""
+    """The engine of one call of `fit()`. `core` has the trials, during and after it."""
 
     def __init__(self, plan: Plan, folder: SweepFolder) -> None:
         self._plan, self._folder = plan, folder
@@ -138,7 +138,7 @@ class Engine:
         left, patience_s = 1, self._plan.rules.grace_s if done.resumable else SEARCHER_PATIENCE_S
         with contextlib.suppress(Interrupted), self._waits.interrupted_by_signals():
             left = self._searcher.finish(patience_s)
-        if left and not done.resumable:  # one that goes on tells the searcher everything again
+        if left and not done.resumable:  # a resumed sweep tells the searcher everything again
             say(
                 self._plan.name,
                 f"the searcher did not hear the end of all trials: {left:,} calls of "
@@ -181,11 +181,11 @@ class Engine:
             signal.signal(signal.SIGINT, before)
 
     def folder_of(self, trial: str) -> Path:
-        """Where a trial's checkpoints are."""
+        """Return the folder of a trial's checkpoints."""
         return self._folder.path / self.name_of(trial)
 
     def name_of(self, trial: str) -> str:
-        """What a trial is called where people see it."""
+        """Return the name under which people see a trial."""
         return f"{self._plan.trial_name}_{trial}"
 
     def _wait(self) -> list[ev.Event]:

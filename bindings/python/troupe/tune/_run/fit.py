@@ -1,4 +1,4 @@
-"""One call of `fit()`: from what Tuner was given to the results."""
+"""The steps of one `fit()`: from the Tuner's arguments to the results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from troupe.tune.schedulers.trial_scheduler import FIFOScheduler
 
 @dataclasses.dataclass(frozen=True)
 class Resumption:
-    """What of a sweep that was begun goes on; see Begun."""
+    """The parts of a sweep that are resumed; see Begun."""
 
     unfinished: bool = True
     errored: str = ""
@@ -45,7 +45,7 @@ class Resumption:
 def rules_of(
     trainable: _trainable.Given, tune: TuneConfig, run: RunConfig, decide: Deciders
 ) -> Rules:
-    """What the core is to keep to."""
+    """Return the rules for the core."""
     failures, checkpoints = run.failure_config, run.checkpoint_config
     assert failures is not None and checkpoints is not None
     return Rules(
@@ -78,8 +78,8 @@ def plan_of(
     checkpoints = run.checkpoint_config
     assert checkpoints is not None
     at_end = bool(checkpoints.checkpoint_at_end)
-    # What ends or pauses a trial from outside comes as the answer to its report, when it is too
-    # late for a checkpoint of that report.
+    # An end or pause from outside reaches a trial as the answer to its report, when it is too late
+    # for a checkpoint of that report.
     every = checkpoints.checkpoint_frequency or int(at_end or decide.scheduler.needs_checkpoints)
     runs = _trainable.as_function(trainable, every=every, at_end=at_end)
     function = capture.dumps(
@@ -115,7 +115,7 @@ def plan_of(
 
 
 def about(plan: Plan, tune: TuneConfig, param_space: Any) -> dict[str, Any]:
-    """What whoever looks at the sweep's folder needs to know of it; JSON."""
+    """Return the facts about the sweep for readers of its folder; JSON."""
     total = plan.searcher.total()
     return {
         "name": plan.name,
@@ -193,7 +193,7 @@ def run(
 
 
 def results_of(path: Path) -> ResultGrid:
-    """Of a sweep that nobody runs, from its journal.
+    """Return the results of a sweep that nobody runs, from its journal.
 
     Raises BlockingIOError where an engine is at it, FileNotFoundError where there is no sweep.
     """
@@ -271,7 +271,7 @@ def _result(trial: Trial, path: Path, folder: SweepFolder) -> Result:
 
 
 def _error_of(trial: Trial, folder: SweepFolder) -> Exception | None:
-    """What a trial failed of."""
+    """Return the error that a trial failed with."""
     failure: ev.Failure | None = trial.failure
     if failure is None:
         return None
@@ -279,7 +279,7 @@ def _error_of(trial: Trial, folder: SweepFolder) -> Exception | None:
     if raised is None and failure.pickled:
         with contextlib.suppress(
             Exception
-        ):  # of a class that cannot be loaded here: its text is all that is left
+        ):  # the class cannot be loaded here: only its text is left
             raised = folder.journal.load(failure.pickled)
     return (
         raised

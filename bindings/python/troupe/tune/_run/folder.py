@@ -40,7 +40,7 @@ _DROPS_MAX = 10_000
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether there is a sweep that can be gone on with."""
+    """Return True if there is a sweep that can be resumed."""
     return (folder / FILE).exists() and (folder / TUNER).exists()
 
 
@@ -55,7 +55,7 @@ def _put_aside(folder: Path) -> None:
     except (OSError, ValueError, LookupError, TypeError):  # not known of a file that is damaged
         known = new_id()[:5]
     with contextlib.suppress(JournalError):  # a damaged one is put aside as it is
-        Journal(folder, create=False).close()  # what its log still has comes into the file
+        Journal(folder, create=False).close()  # the rest of its log is moved into the file
     away = folder / f"{EARLIER}{known}"
     away.mkdir(exist_ok=True)
     files = [
@@ -203,7 +203,7 @@ def _unsealed(path: Path) -> bytes:
 
 
 def tuner_of(folder: Path) -> Any:
-    """What a sweep was asked for.
+    """Return the Tuner that a sweep was started with.
 
     Raises FileNotFoundError where there is no sweep, what unpickling raises.
     """
@@ -218,7 +218,7 @@ def tuner_of(folder: Path) -> Any:
 
 
 def trainable_of(folder: Path) -> Any:
-    """What the trials of a sweep run.
+    """Return the function or class that the trials of a sweep run.
 
     Raises FileNotFoundError where it could not be kept, what unpickling raises.
     """
@@ -232,5 +232,5 @@ def trainable_of(folder: Path) -> Any:
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    """Of what a person wrote."""
+    """Return a person's path as an absolute one."""
     return Path(os.path.abspath(os.path.expanduser(os.fspath(path))))

@@ -33,7 +33,7 @@ CHECKPOINT, STAGING, NAMED = "checkpoint_", ".staging-", ".named-"
 
 
 class TrialHost(_here.Loop):
-    """Of one trial after the other.
+    """The process of trials, one after the other.
 
     `name`: what its output is shown under. `pickled`: the function; `parameters`: refs of what it
     gets beside its configuration.
@@ -55,7 +55,7 @@ class TrialHost(_here.Loop):
         return self._name
 
     def about(self) -> dict[str, Any]:
-        """Where it runs."""
+        """Return where the process runs."""
         here = troupe.get_runtime_context()
         return {
             "hostname": socket.gethostname(),
@@ -193,8 +193,8 @@ class TrialHost(_here.Loop):
             )
         if named:
             (self._folder / f"{NAMED}{name}").touch()
-        # of a process of an earlier attempt that has not ended yet, which nobody asks any more: the
-        # number is this one's
+        # Left by a process of an earlier attempt that has not ended yet, which nobody asks any
+        # more: the number is this one's
         elif target.exists():
             stale = self._folder / f"{STAGING}{new_id()[:8]}-{name}"
             target.rename(stale)

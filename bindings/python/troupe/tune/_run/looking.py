@@ -14,7 +14,7 @@ from troupe.tune._run.folder import absolute
 
 
 def folders(storage: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Those of all sweeps in a storage folder, the one that was begun first at the front."""
+    """Return the folders of all sweeps in a storage folder, in the order in which they began."""
     place = absolute(storage or DEFAULT_STORAGE)
     if not place.is_dir():
         return []
@@ -23,7 +23,7 @@ def folders(storage: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def folder_of(name: str, storage: str | os.PathLike[str] | None = None) -> Path:
-    """Of the sweep with that name, or, of a path, of the sweep there.
+    """Return the folder of the sweep with that name or, for a path, of the sweep there.
 
     Raises ValueError, with the nearest, where there is none.
     """
@@ -50,7 +50,7 @@ def folder_of(name: str, storage: str | os.PathLike[str] | None = None) -> Path:
 
 
 def results_of(path: Path) -> ResultGrid:
-    """Of a sweep that is over, from its journal.
+    """Return the results of a sweep that is over, from its journal.
 
     Raises BlockingIOError where an engine is at it.
     """

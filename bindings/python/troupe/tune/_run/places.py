@@ -32,7 +32,7 @@ _WITH_NODE = (
 
 @dataclass
 class Held:
-    """One place: its actor, and, once its process is there, where that is."""
+    """A place: its actor and, once its process is there, where that is."""
 
     actor: Any
     group: Any = None
@@ -43,7 +43,7 @@ class Held:
 
 
 class TrialPlaces:
-    """Of one engine.
+    """The places of one engine.
 
     `pickled`: the function, as it travels; `parameters`: what goes with it; `options`: of the
     actors, beside what they hold.
@@ -215,8 +215,8 @@ class TrialPlaces:
 
 
 def went_with_a_node(error: BaseException) -> bool:
-    """Whether a process that is named there ended with its node: the trial's own, or another one of
-    its gang."""
+    """Return True if the process named in the error ended with its node: the trial's own, or
+    another one of its gang."""
     return isinstance(error, exceptions.NodeDiedError) or (
         isinstance(error, exceptions.ActorError) and error.failure_kind in _WITH_NODE
     )

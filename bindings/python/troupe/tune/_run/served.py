@@ -50,7 +50,8 @@ class SweepHost:
         try:
             begun = is_sweep(self._path)
             if self._again:
-                resume = (True, "", False)  # what failed was tried again by the first process
+                # Failed trials were already retried by the first process
+                resume = (True, "", False)
                 if not begun:
                     raise FileNotFoundError(
                         f"the process that ran the sweep was lost, and on {socket.gethostname()} "
@@ -70,7 +71,7 @@ class SweepHost:
         troupe.get_runtime_context().current_actor.__ray_terminate__.remote()
 
     def about(self) -> dict[str, Any]:
-        """Whether it runs, and where."""
+        """Return whether the sweep runs, and where."""
         return {
             "name": self._name,
             "path": str(self._path),
@@ -115,7 +116,7 @@ class SweepHost:
 
 
 def _tuner_of(pickled: bytes, path: Path) -> Any:
-    """What is to run; without a pickle the sweep's in that folder.
+    """Return the Tuner to run; without a pickle, that of the sweep in the folder.
 
     Raises what unpickling raises, FileNotFoundError.
     """

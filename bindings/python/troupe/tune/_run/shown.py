@@ -1,5 +1,5 @@
-"""What a person sees of a sweep: rows that change while it runs, in a terminal or a notebook, and a
-line at its end."""
+"""The display of a sweep: rows that change while it runs, in a terminal or a notebook, and a line
+at its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG_CHARS_MAX = 100
 
 
 class Shown:
-    """Of one sweep; its methods are called by the engine's thread, and cost little.
+    """The display of one sweep; its methods are called by the engine's thread, and cost little.
 
     `total()`: how many trials are known by now; None: not known.
     """
@@ -30,7 +30,7 @@ class Shown:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._counts = {"running": 0, "paused": 0, "done": 0, "stopped": 0, "failed": 0}
-        self._state: dict[str, str] = {}  # of trials that are not over
+        self._state: dict[str, str] = {}  # states of unfinished trials
         self._since_ns: dict[str, int] = {}  # when they came to be so
         self._best: tuple[float, str, Any, Mapping[str, Any]] | None = None
 
@@ -55,7 +55,7 @@ class Shown:
         )
 
     def know(self, trials: Iterable[Trial]) -> None:
-        """Those that the sweep has already, where it is gone on with."""
+        """Add the trials that a resumed sweep already has."""
         for trial in trials:
             if trial.last is not None:
                 self.reported(

@@ -1,4 +1,4 @@
-"""What an engine waits for: answers of trials, places and searchers, all at once, on its own
+"""The waits of an engine: for answers of trials, places and searchers, all at once, on its own
 thread."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Waits:
         self._meanings[ref] = heard
 
     def drop(self, ref: Any) -> None:
-        """Its answer does not matter any more."""
+        """Ignore the answer of `ref` from now on."""
         self._meanings.pop(ref, None)
 
     @contextlib.contextmanager
@@ -45,8 +45,8 @@ class Waits:
             self.interruptible = False
 
     def events(self, timeout: float | None) -> list[ev.Event]:
-        """What has happened, after a wait of at most `timeout` seconds for the first; on the main
-        thread of at most a slice, as signals want it."""
+        """Return new events, waiting at most `timeout` seconds for the first; on the main thread at
+        most a slice, so that signals are handled."""
         try:
             with self.interrupted_by_signals():
                 if not self._meanings:

@@ -1,1 +1,1 @@
-"""Where configurations come from: spaces, what they contain, and searchers."""
+"""Sources of configurations: spaces, their values, and searchers."""

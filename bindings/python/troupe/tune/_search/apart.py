@@ -126,7 +126,7 @@ class Apart:
         try:
             answer = getattr(self._searcher, name)(*arguments)
             finished = self._searcher.finished() if name == "propose" else False
-        except Exception as error:  # whatever a searcher of the user's raises
+        except Exception as error:  # a searcher of the user's may raise anything
             if not self._closed:
                 self._closed = True
                 self._on_failure(error)

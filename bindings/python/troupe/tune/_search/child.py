@@ -145,7 +145,7 @@ def serve(descriptor: int, folders: str) -> None:
                 value = getattr(searcher, name)(*arguments)
                 answer = ("returned", (value, searcher.finished()) if name == "propose" else value)
                 data = cloudpickle.dumps(answer)
-            except Exception as error:  # whatever a searcher of the user's raises
+            except Exception as error:  # a searcher of the user's may raise anything
                 data = _raised(error)
             connection.send_bytes(data)
     except (EOFError, OSError):

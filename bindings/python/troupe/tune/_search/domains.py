@@ -31,7 +31,7 @@ def seed_of(random_state: Any) -> int:
         return random_state
     if isinstance(random_state, random.Random):
         return random_state.getrandbits(63)
-    for name in ("integers", "randint"):  # of a Generator, of a RandomState
+    for name in ("integers", "randint"):  # methods of a Generator, and of a RandomState
         if callable(draw := getattr(random_state, name, None)):
             return int(draw(0, 2**31 - 1))
     raise TypeError(
@@ -44,18 +44,18 @@ class Domain(ABC):
 
     @abstractmethod
     def fault(self) -> str | None:
-        """What is wrong with it; None: nothing."""
+        """Return the fault of the domain; None if there is none."""
 
     @abstractmethod
     def draw(self, generator: random.Random) -> Any:
-        """One of its values."""
+        """Draw a value."""
 
     @abstractmethod
     def is_valid(self, value: Any) -> bool:
-        """Whether it is one of the values, or, of numbers, within the bounds."""
+        """Return True if `value` is one of the values or, for numbers, within the bounds."""
 
     def sample(self, config: Any = None, size: int = 1, random_state: Any = None) -> Any:
-        """One value, or a list of `size` ones, for who wants some outside of a sweep.
+        """Return a value, or a list of `size` ones, for use outside of a sweep.
 
         Raises ValueError for a domain that has none.
         """
@@ -242,7 +242,7 @@ class Integer(Domain):
 
 @dataclass(frozen=True, eq=False)
 class Categorical(Domain):
-    """One of some values, each as likely as another."""
+    """A domain of some values, each as likely as another."""
 
     categories: Sequence[Any]
 
@@ -265,13 +265,13 @@ class Categorical(Domain):
 def _same(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
-    except (TypeError, ValueError):  # of arrays
+    except (TypeError, ValueError):  # raised by arrays
         return False
 
 
 @dataclass(frozen=True, eq=False)
 class Function(Domain):
-    """What a function of the user's returns, of the rest of the configuration where it takes an
+    """The result of a user's function, called with the rest of the configuration if it takes an
     argument."""
 
     function: Callable[..., Any]
@@ -287,7 +287,7 @@ class Function(Domain):
             raise TypeError(f"sample_from() takes a function, not {function!r}")
         try:
             signature = inspect.signature(function)
-        except (TypeError, ValueError):  # of some that are written in C
+        except (TypeError, ValueError):  # raised by some functions written in C
             return cls(function, False)
         for arguments in (1, 0):
             try:

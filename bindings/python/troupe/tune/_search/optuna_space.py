@@ -41,12 +41,12 @@ def _is_plain(values: Any) -> bool:
 
 
 def choices(domain: Any) -> list[Any]:
-    """Of a choice, or of a grid."""
+    """Return the values of a choice, or of a grid."""
     return list(domain.categories) if isinstance(domain, Categorical) else grid_values(domain) or []
 
 
 def distribution(domain: Any) -> BaseDistribution | None:
-    """Of one domain; None: Optuna has none."""
+    """Return the Optuna distribution of a domain; None if Optuna has none."""
     from optuna.distributions import (
         CategoricalDistribution,
         FloatDistribution,
@@ -69,7 +69,7 @@ def distribution(domain: Any) -> BaseDistribution | None:
 
 
 def _value(domain: Any, raw: Any) -> Any:
-    """What a parameter's value in Optuna is in a configuration."""
+    """Return the configuration's value for a parameter's value in Optuna."""
     if isinstance(domain, (Float, Integer)):
         step = (domain.q if isinstance(domain, Float) else domain.step) if domain.log else None
         if step:
@@ -136,7 +136,7 @@ def _asked(trial: Trial, name: str, found: Any) -> Any:
 
 
 def has_parameters(space: Any) -> bool:
-    """Whether there is anything in it that Optuna can suggest."""
+    """Return True if the space has a parameter that Optuna can suggest."""
     return any(
         isinstance(node, (Float, Integer, Categorical)) for _, node in space_tree.leaves(space)
     )
@@ -179,8 +179,8 @@ def _contains(found: Any, raw: Any) -> bool:
 
 
 def _fits(value: Any, config: Any) -> bool:
-    """Whether a configuration may have come of that value of a choice: all that is no domain in it
-    is there."""
+    """Return True if a configuration may come from that value of a choice: all parts of the value
+    that are no domains are there."""
     if isinstance(value, Domain):
         return (
             value.is_valid(config)

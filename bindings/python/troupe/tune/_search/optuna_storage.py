@@ -25,7 +25,7 @@ from troupe.tune._search import optuna_space
 
 @dataclass
 class TrialRecord:
-    """What is known of a trial by now.
+    """The known state of a trial.
 
     `values`: of each metric that is optimized, when it is over; None where there are none.
     """
@@ -41,7 +41,7 @@ class TrialRecord:
 
 
 def directions(modes: list[str]) -> list[StudyDirection]:
-    """Of each metric."""
+    """Return the direction of each metric."""
     return [StudyDirection.MINIMIZE if mode == "min" else StudyDirection.MAXIMIZE for mode in modes]
 
 

@@ -54,8 +54,8 @@ class SweepStudy:
         self._study = quietly_made(
             storage=self._storage, sampler=self._sampler, directions=directions(modes)
         )
-        self._numbers: dict[str, int] = {}  # of trials that are not over
-        self._kept: dict[str, dict[str, Any]] = {}  # of the last suggestion
+        self._numbers: dict[str, int] = {}  # numbers of unfinished trials
+        self._kept: dict[str, dict[str, Any]] = {}  # draws of the last suggestion
         self._asked = 0
         self._exhausted = False
         self._copies: Copies | None = None
@@ -145,7 +145,7 @@ class SweepStudy:
         return {space_tree.named(path): value for path, value in space_tree.leaves(point)}
 
     def kept(self, trial: str) -> dict[str, Any]:
-        """Of the suggestion that was just made: what `proposed` needs of it."""
+        """Return the data that `proposed` needs of the suggestion just made."""
         return self._kept.get(trial, {})
 
     def proposed(self, trial: str, kept: Mapping[str, Any]) -> None:
@@ -252,7 +252,7 @@ class Copies:
         frozen.user_attrs.update({"sweep": self._identity, "trial": trial})
         try:
             self._study.add_trial(frozen)
-        except Exception as error:  # whatever a storage of the user's raises
+        except Exception as error:  # a storage of the user's may raise anything
             if not self._has_said:
                 self._has_said = True
                 warnings.warn(

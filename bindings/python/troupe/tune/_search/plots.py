@@ -103,7 +103,7 @@ def _drawn(kind: str, study: Any, metric: str, name: str) -> Figure:
     ):
         raise ValueError(f"it needs two trials that have ended with another {metric!r}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that these functions are experimental
+        warnings.simplefilter("ignore")  # warnings that these functions are experimental
         arguments = {} if kind == "importance" else {"target_name": metric}
         found = getattr(optuna.visualization.matplotlib, KINDS[kind])(study, **arguments)
     figure = found.figure

@@ -45,7 +45,7 @@ def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 def faults(
     node: Any, path: Path = (), *, in_choice: bool = False, above: tuple[int, ...] = ()
 ) -> Iterator[str]:
-    """What is wrong with a space, each with the parameter's path."""
+    """Yield the faults of a space, each with the parameter's path."""
     where = f"{named(path)}: " if path else ""
     if id(node) in above:
         yield f"{where}it contains itself"
@@ -253,7 +253,7 @@ def _of_functions(
 
 
 def value_at(config: Any, path: Path) -> Any:
-    """What stands there."""
+    """Return the value at a path."""
     for key in path:
         config = config[key]
     return config

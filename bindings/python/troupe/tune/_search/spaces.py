@@ -1,4 +1,4 @@
-"""What a `param_space` is written with: `tune.uniform(0, 1)` and its like.
+"""Functions that write a `param_space`: `tune.uniform(0, 1)` and its like.
 
 Bounds are checked where the whole space is known, so that an error names the parameter. Nothing of
 this needs numpy.
@@ -114,7 +114,7 @@ def qrandn(mean: float, sd: float, q: float) -> Normal:
 
 
 def choice(categories: Sequence[Any]) -> Categorical:
-    """One of these values.
+    """Choose one of these values, each as likely as another.
 
     A value may have domains inside: a choice of dicts is a space with conditions.
 
@@ -124,8 +124,8 @@ def choice(categories: Sequence[Any]) -> Categorical:
 
 
 def sample_from(func: Callable[..., Any]) -> Function:
-    """What `func` returns: called with the configuration so far, or without arguments if it takes
-    none.
+    """Use the result of `func`: called with the configuration so far, or without arguments if it
+    takes none.
 
     Other parameters are read as `spec.config.x`, `spec["x"]` or `spec.x`, whatever their order in
     the space; two that need each other are an error. A `grid_search` that it returns makes a trial

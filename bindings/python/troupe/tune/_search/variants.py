@@ -127,7 +127,7 @@ class VariantSearcher(Searcher):
         self._count, self._beyond = (
             0,
             0,
-        )  # of all that were proposed; of those that the space itself does not say
+        )  # numbers of all proposals, and of those that the space itself does not give
         self._most: int | None = None
         self._running: set[str] = set()
 
@@ -187,7 +187,7 @@ class VariantSearcher(Searcher):
             return
         self._running.add(trial)
         point, left = proposal.extra.get("point", 0), proposal.extra.get("left", 0)
-        if (number, point) < (self._number, self._point):  # one that is tried again
+        if (number, point) < (self._number, self._point):  # a proposal that is tried again
             return
         self._count += 1
         if left:
@@ -208,7 +208,8 @@ def searcher(
     constant_grid_search: bool = False,
     seed: Any = None,
 ) -> VariantSearcher:
-    """What proposes grid and random configurations; `num_samples` -1: without end.
+    """Return a searcher that proposes grid and random configurations; `num_samples` -1: without
+    end.
 
     Raises TypeError or ValueError.
     """

@@ -27,7 +27,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is public, from the module that has it."""
+    """Import a public name from the module that defines it."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)

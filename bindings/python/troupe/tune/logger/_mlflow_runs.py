@@ -29,14 +29,14 @@ FILE = "mlflow.json"
 """In the sweep's folder: its run, for an engine that goes on with it."""
 TRIAL = "troupe.trial"
 OPEN_S, CALL_S, ARTIFACTS_S = 30.0, 10.0, 60.0
-METRICS_MAX, PARAMETERS_MAX, TAGS_MAX = 1000, 100, 100  # of one request
+METRICS_MAX, PARAMETERS_MAX, TAGS_MAX = 1000, 100, 100  # limits of one request
 PUT_ASIDE_MAX = 2000
 PAGE = 1000
 
 
 @dataclass
 class Aside:
-    """What of a trial is not written yet. `metrics`: (name, number, time, step)."""
+    """The unwritten data of a trial. `metrics`: (name, number, time, step)."""
 
     trial: TrialView
     metrics: list[tuple[str, float, int, int]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Aside:
 
 
 class SweepRuns:
-    """Of one sweep, all on one thread.
+    """The MLflow runs of one sweep, all on one thread.
 
     `wish`: what its own run is to be; `client`: makes MLflow's; `say`: what a person is to know;
     `tags`: of the trials' runs; `late`: their parameters are written when they are over.
@@ -74,8 +74,8 @@ class SweepRuns:
             late,
         )
         self._run = self._experiment = ""
-        self._runs: dict[str, str] = {}  # of trials that are not over
-        self._first: dict[str, dict[str, str]] = {}  # their parameters
+        self._runs: dict[str, str] = {}  # run ids of unfinished trials
+        self._first: dict[str, dict[str, str]] = {}  # parameters of these trials
         self._aside: dict[str, Aside] = {}
         self._to_end: dict[
             str, tuple[str, int | None]
@@ -85,15 +85,15 @@ class SweepRuns:
         self._said: set[str] = set()
         self._breaker = guard.Breaker(self._is_away)
 
-    # What happens.
+    # Handlers of events.
 
     def started(self, trial: TrialView) -> None:
-        """It runs, for the first time or again."""
+        """Note that a trial runs, for the first time or again."""
         self._of(trial)
         self._first.setdefault(trial.trial_id, _values.parameters_of(trial.config))
 
     def reported(self, trial: TrialView, result: Mapping[str, Any]) -> None:
-        """Its metrics are put aside; many of them are written."""
+        """Put the trial's metrics aside; once there are many, they are written."""
         aside, now_ms = self._of(trial), _now_ms()
         found = {
             **_values.metrics_of(result),
@@ -108,7 +108,7 @@ class SweepRuns:
             self.write()
 
     def ended(self, trial: TrialView, status: str, *, artifacts: bool) -> None:
-        """It is over."""
+        """Note that a trial has ended."""
         aside = self._of(trial)
         aside.status, aside.ended_ms = status, _now_ms()
         if trial.stopped or trial.error:
@@ -125,7 +125,7 @@ class SweepRuns:
             self.write()
 
     def write(self) -> None:
-        """What was put aside, all of it; nothing stays, whatever happens."""
+        """Write all data that was put aside; nothing stays, whatever happens."""
         if not self._run:
             with contextlib.suppress(guard.Away):
                 self._opened()
@@ -135,7 +135,7 @@ class SweepRuns:
                 if not self._run:
                     raise guard.Away
                 self._write(each)
-            except Exception:  # it is away, which was said
+            except Exception:  # the store is away, which was reported
                 self._left_out += each.reports
             if each.status and (run := self._runs.pop(each.trial.trial_id, "")):
                 self._to_end[run] = each.status, each.ended_ms
@@ -186,7 +186,7 @@ class SweepRuns:
         return f"MLflow at {self._wish.store}"
 
     def _call(self, action: Callable[[], Any], seconds: float = CALL_S) -> Any:
-        """What the store gives; None where it refuses, which is said once for each kind.
+        """Return the store's answer; None if it refuses, which is reported once for each kind.
 
         Raises what says that it is away.
         """
@@ -280,7 +280,7 @@ class SweepRuns:
         return Path(self._sweep.path, FILE)
 
     def _known(self, client: Any) -> bool:
-        """Whether the sweep has a run in this store already, and its trials that were not over
+        """Return True if the sweep has a run in this store already; its unfinished trials then have
         theirs."""
         from mlflow.exceptions import MlflowException
 
@@ -352,7 +352,7 @@ class SweepRuns:
                     or _values.parameters_of(trial.config)
                 )
         elif not self._late:
-            aside.parameters = {}  # it has them since it was made
+            aside.parameters = {}  # the run has them since it was made
         metrics = [Metric(*each) for each in aside.metrics]
         parameters = [Param(*each) for each in aside.parameters.items()]
         tags = [RunTag(*each) for each in aside.tags.items()]

@@ -1,4 +1,4 @@
-"""What MLflow takes of a trial: numbers as metrics, a configuration as parameters. Pure."""
+"""Values that MLflow takes of a trial: numbers as metrics, a configuration as parameters. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def key_of(name: str) -> str:
     """
     cleaned = posixpath.normpath(_REFUSED.sub("_", name)[:KEY_CHARS_MAX]).lstrip(
         "/"
-    )  # it takes them as paths, each in its only form
+    )  # MLflow takes names as paths, each in its only form
     return (
         cleaned.replace(".", "_")
         if not cleaned.strip("./") or cleaned.startswith("..")

@@ -1,5 +1,5 @@
-"""What loggers have in common: the base of them, values as JSON has them, and how many files are
-open."""
+"""Parts shared by loggers: their base class, values in the form of JSON, and the limit on open
+files."""
 
 from __future__ import annotations
 
@@ -85,18 +85,18 @@ class LoggerCallback(Callback):
 
 
 class Closes(Protocol):
-    """What is open."""
+    """An object that can be closed."""
 
     def close(self) -> None:
-        """It is not written to any more, or is opened again."""
+        """Close it; it is not written to until it is opened again."""
 
 
 T = TypeVar("T", bound=Closes)
 
 
 class OpenFiles(Generic[T]):
-    """What is open, by trial: `most` at once, of which the one that was used longest ago is closed
-    for the next. `opens`: opens a trial's, to go on with what is there."""
+    """A cache of open files by trial: at most `most` at once; the least recently used one is closed
+    for the next. `opens`: opens a trial's file to append to it."""
 
     def __init__(self, opens: Callable[[TrialView], T], most: int = OPEN_MAX) -> None:
         self._opens, self._most = opens, most
@@ -124,7 +124,7 @@ class OpenFiles(Generic[T]):
 
 
 def by_depth(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is inside dicts as "a/b", after what is not: the order in which Ray has it."""
+    """Return the items, those inside dicts as "a/b" after those that are not: Ray's order."""
     found: dict[str, Any] = {}
     level: list[tuple[str, Mapping[str, Any]]] = [("", values)]
     while level:
@@ -153,7 +153,7 @@ class AsJson(json.JSONEncoder):
             if isinstance(o, numbers.Number):
                 return float(o)  # type: ignore[arg-type]
             return str(o)
-        except Exception:  # of the user's
+        except Exception:  # raised by user code
             return f"<{type(o).__name__}>"
 
 

@@ -131,11 +131,11 @@ class MLflowLoggerCallback(LoggerCallback, SweepLogger):
 
 
 class _Live:
-    """What a callback has while its sweep runs."""
+    """The state of a callback while its sweep runs."""
 
     def __init__(self, given: MLflowLoggerCallback, sweep: SweepSeen) -> None:
         self._given, self._sweep = given, sweep
-        program = begin.of_this_program()  # which run is active, a thread knows for itself
+        program = begin.of_this_program()  # the active run is known per thread
         self._uri = (
             given.tracking_uri or os.environ.get(rule.URI) or program["uri"] or DEFAULT_STORE
         )
@@ -175,7 +175,7 @@ class _Live:
                 {rule.TOKEN: self._given.tracking_token} if self._given.tracking_token else {}
             )
         )
-        importlib.import_module("mlflow")  # which takes seconds: no server is waited for yet
+        importlib.import_module("mlflow")  # takes seconds: no server is waited for yet
         self.runs = SweepRuns(
             self._sweep,
             self._wish,

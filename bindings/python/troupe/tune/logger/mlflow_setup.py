@@ -67,7 +67,7 @@ def setup_mlflow(
         create_experiment_if_not_exists,
     )
     if mlflow.active_run() is None:
-        if context is not None:  # whose process ends without a word to MLflow
+        if context is not None:  # the process ends without reporting to MLflow
             _here.at_its_end(mlflow.end_run)
         mlflow.start_run(
             experiment_id=experiment,

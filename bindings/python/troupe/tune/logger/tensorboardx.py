@@ -38,7 +38,7 @@ class TBXLoggerCallback(LoggerCallback):
                 "TBXLoggerCallback writes by tensorboardX, which is not installed here: pip "
                 "install 'troupe[tune]', or tensorboardX"
             ) from error
-        self._last: dict[TrialView, dict[str, Any]] = {}  # of trials that are not over
+        self._last: dict[TrialView, dict[str, Any]] = {}  # last results of unfinished trials
 
     @functools.cached_property
     def _writers(self) -> OpenFiles[Any]:
@@ -92,7 +92,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _add(writer: Any, name: str, value: Any, step: int) -> bool:
-    """Whether TensorBoard has a form for the value."""
+    """Write the value; return False if TensorBoard has no form for it."""
     if _is_number(value):
         writer.add_scalar(name, value, global_step=step)
         return True

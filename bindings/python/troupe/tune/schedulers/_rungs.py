@@ -12,8 +12,8 @@ from troupe.tune._core.ranked import Ranked
 
 
 def milestones(first: float, last: float, factor: float, bracket: int) -> list[float]:
-    """Where the rungs of a bracket are, the highest first: `first` times the powers of `factor`
-    from `bracket` on, up to `last`."""
+    """Return the milestones of a bracket's rungs, the highest first: `first` times the powers of
+    `factor` from `bracket` on, up to `last`."""
     number = int(math.log(last / first) / math.log(factor) - bracket + 1)
     return [first * factor ** (rung + bracket) for rung in reversed(range(number))]
 
@@ -50,12 +50,11 @@ class _Bracket:
         self._fraction = (
             (1 - 1 / factor) * 100 / 100
         )  # rounded as a percentile that is given in percent
-        # Of a trial that is not over: rung -> number of the report and what is recorded.
+        # Records of an unfinished trial: rung -> number of the report and the recorded value.
         self._records: dict[str, dict[int, tuple[int, Any]]] = {}
 
     def went_back(self, trial: str, number: int) -> None:
-        """What the trial has recorded by reports after that one is taken back: it will come there
-        again."""
+        """Remove the trial's records of later reports: it will reach those rungs again."""
         records = self._records.get(trial, {})
         for rung, (report, recorded) in list(records.items()):
             if report > number:
@@ -79,7 +78,7 @@ class Stopping(_Bracket):
                 continue
             if place in records:
                 if not self._stop_last:
-                    return None  # it was decided there that the trial goes on
+                    return None  # the rung has already decided that the trial continues
                 continue
             count, cutoff = len(rung.scores), rung.scores.quantile(self._fraction)
             rung.scores.add(score)
@@ -127,7 +126,8 @@ class Promoting(_Bracket):
         return Verdict(new[0])
 
     def next(self) -> tuple[float, str, str] | None:
-        """Who is to go on first: the milestone, the trial, and why; None: nobody yet.
+        """Return the trial to resume first: the milestone, the trial, and why; None if there is
+        none yet.
 
         Changes nothing.
         """
@@ -147,7 +147,7 @@ class Promoting(_Bracket):
         return None
 
     def resumed(self, trial: str) -> None:
-        """It goes on from where it has paused."""
+        """Note that a paused trial continues."""
         if (found := self._waits.pop(trial, None)) is not None:
             self.rungs[found[0]].waiting.remove(found[1])
 

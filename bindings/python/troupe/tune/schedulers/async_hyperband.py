@@ -134,7 +134,7 @@ class AsyncHyperBandScheduler(Scheduler):
         bracket = self._bracket_of.pop(trial, None)
         last = self._last.pop(trial, None)
         if bracket is not None:
-            # Of what failed nothing more is recorded: it has not come so far.
+            # A failed trial is not recorded any more: it has not come so far.
             bracket.ended(trial, last if end is not End.FAILED else None)
         return ()
 

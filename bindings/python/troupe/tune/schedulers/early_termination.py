@@ -15,7 +15,7 @@ from troupe.tune.schedulers import _said
 
 
 class EarlyTerminationPolicy(Scheduler):
-    """What the policies have in common: they look at the reports of a number that is a multiple of
+    """The base of the policies: they look at the reports whose number is a multiple of
     `evaluation_interval`, from `delay_evaluation` on."""
 
     def __init__(self, *, delay_evaluation: int = 0, evaluation_interval: int = 0) -> None:
@@ -24,8 +24,8 @@ class EarlyTerminationPolicy(Scheduler):
         self.evaluation_interval = _said.count(
             f"{self._name}: evaluation_interval", evaluation_interval, 0
         )
-        self._at: dict[int, Ranked] = {}  # what is compared, by the number of the report
-        self._of: dict[str, dict[int, Any]] = {}  # what a trial that may go back, or end, has there
+        self._at: dict[int, Ranked] = {}  # compared values, by the number of the report
+        self._of: dict[str, dict[int, Any]] = {}  # values there of a trial that may go back, or end
         self._negated = False
 
     def __repr__(self) -> str:
@@ -58,13 +58,13 @@ class EarlyTerminationPolicy(Scheduler):
         self._of.setdefault(trial, {})[number] = value
 
     def _take_back(self, trial: str, after: int) -> None:
-        """What the trial has recorded after that report."""
+        """Remove the trial's records of later reports."""
         records = self._of.get(trial, {})
         for number in [each for each in records if each > after]:
             self._at[number].remove(records.pop(number))
 
     def _compared(self, report: Report) -> float:
-        """What others will be compared with."""
+        """Return the value that other trials are compared with."""
         return report.score
 
     @abstractmethod

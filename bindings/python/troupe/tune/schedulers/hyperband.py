@@ -36,7 +36,7 @@ class _Bracket:
     keep: int = 0
     added: int = 0
     live: dict[str, float] = field(default_factory=dict)  # trial -> its last score
-    behind: set[str] = field(default_factory=set)  # those that have not reached the milestone
+    behind: set[str] = field(default_factory=set)  # trials that have not reached the milestone
     progress: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -79,7 +79,7 @@ class HyperBandScheduler(Scheduler):
             stop_last_trials,
         )
         self._kinds = round(math.log(max_t) / math.log(reduction_factor)) + 1
-        self._kind = 0  # of the next bracket
+        self._kind = 0  # kind of the next bracket
         self._filling: _Bracket | None = None
         self._bracket_of: dict[str, _Bracket] = {}
         self._paused: set[str] = set()
@@ -127,7 +127,7 @@ class HyperBandScheduler(Scheduler):
         return self._halved(bracket, trial)
 
     def _halved(self, bracket: _Bracket, running: str | None) -> list[Action]:
-        """What becomes of a bracket of which all are at the milestone.
+        """Return the actions on a bracket whose trials are all at the milestone.
 
         `running`: the one that has just come there, and holds a slot.
         """
@@ -147,7 +147,7 @@ class HyperBandScheduler(Scheduler):
             bracket.milestone = int(min(bracket.milestone * self._eta, self._max_t))
             ranked = sorted(
                 bracket.live, key=bracket.live.__getitem__
-            )  # of equal ones, those that were added later are better
+            )  # of equal ones, trials that were added later are better
             actions += self._stops(
                 bracket,
                 ranked[: -bracket.keep],
@@ -197,7 +197,8 @@ class HyperBandScheduler(Scheduler):
         )
 
     def _waits(self, bracket: _Bracket) -> bool:
-        """Whether all that are left of the bracket are paused, and none of them is to go on."""
+        """Return True if all trials left in the bracket are paused, and none of them is to
+        continue."""
         return (
             bool(bracket.live)
             and not bracket.behind

@@ -24,7 +24,7 @@ from troupe.tune._core.deciding import (
 from troupe.tune._core.ranked import IntervalRanks
 from troupe.tune.schedulers import _said
 
-_TICKS = 1024  # of one unit of progress that is a fraction
+_TICKS = 1024  # steps in one unit of progress that is a fraction
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Averages:
 
     def __init__(self) -> None:
         self._ranks = IntervalRanks()
-        self._points: dict[str, list[_Point]] = {}  # of trials that are not over
+        self._points: dict[str, list[_Point]] = {}  # points of unfinished trials
 
     def compared(
         self, trial: str, number: int, tick: int, score: float, counts: bool
@@ -104,7 +104,7 @@ class Averages:
                     self._ranks.add(before.tick, before.tick, before.mean)
 
     def ended(self, trial: str) -> None:
-        """It is over: it will not go back, and what it has reported stays."""
+        """Note that a trial has ended: it will not go back, and its reports stay."""
         self._points.pop(trial, None)
 
 
@@ -147,7 +147,7 @@ class MedianStoppingRule(Scheduler):
         self._given_up: set[str] = set()
         self._paused_at: dict[str, float] = {}
         self._order: dict[str, int] = {}
-        self._paused: list[tuple[int, str]] = []  # those that were added first, first
+        self._paused: list[tuple[int, str]] = []  # in the order in which they were added
         self._negated = False
 
     def begin(self, metric: str, mode: Mode) -> None:

@@ -58,7 +58,7 @@ class OptunaPruner(Scheduler):
         from troupe.tune._search.optuna_study import quietly_made
 
         self.metric, self._negated = metric, mode is Mode.MIN
-        # Its name counts: HyperbandPruner draws brackets by it.
+        # The study's name counts: HyperbandPruner draws brackets by it.
         self._study = quietly_made(
             study_name="sweep",
             direction="minimize" if self._negated else "maximize",

@@ -163,8 +163,8 @@ class PopulationBasedTraining(Scheduler):
             self._population.rank(report.trial, report.score, None)
             self._check_saves(member, report, time)
         if self._synch and not report.checkpoint:
-            # it goes on to its next checkpoint: a pause here would cost it what it has done since
-            # the last one, again and again
+            # The trial continues to its next checkpoint: a pause here would lose the work since the
+            # last one, again and again
             return ()
         self._population.train(report.trial, time)
         return self._together(report) if self._synch else self._alone(report, time)
@@ -221,7 +221,8 @@ class PopulationBasedTraining(Scheduler):
         return exploits
 
     def _exploit(self, trial: str) -> Exploit | None:
-        """What the trial goes on from, or None where none of the best has reported a checkpoint."""
+        """Return the trial and checkpoint to continue from, or None where none of the best has
+        reported a checkpoint."""
         population = self._population
         member, mine = population.members[trial], population.members[trial].standing
         upper = population.best(self._quantile)
@@ -304,26 +305,27 @@ class _Population:
             self._progress.remove((member.trained, member.order))
 
     def train(self, trial: str, time: float) -> None:
-        """It has come so far."""
+        """Set the progress of a trial."""
         member = self.members[trial]
         self._progress.remove((member.trained, member.order))
         member.trained = time
         self._progress.add((time, member.order))
 
     def least_progress(self) -> float:
-        """Of all of them."""
+        """Return the least progress of all members."""
         found: float = self._progress.scores[0][0]
         return found
 
     def rank(self, trial: str, score: float, copyable: tuple[int, float] | None) -> None:
-        """Its score is this now, with the report that others can copy."""
+        """Set the trial's score, with the report that others can copy."""
         self._unrank(trial)
         member = self.members[trial]
         member.standing, member.copyable = score, copyable
         self._ranked.add((score, member.order, trial))
 
     def rank_by_checkpoint(self, trial: str) -> None:
-        """Its score is that of its latest report with a checkpoint, which others can copy."""
+        """Set the trial's score to that of its latest report with a checkpoint, which others can
+        copy."""
         saved = self.members[trial].saved
         assert saved is not None
         self.rank(trial, saved[0], saved[1:])
@@ -339,21 +341,21 @@ class _Population:
         return min(math.ceil(len(self._ranked) * fraction), len(self._ranked) // 2)
 
     def is_low(self, trial: str, fraction: float) -> bool:
-        """Whether it is one of the worst."""
+        """Return True if the trial is one of the worst."""
         member = self.members[trial]
         return member.standing is not None and self._ranked.below(
             (member.standing, member.order, trial)
         ) < self._quantile(fraction)
 
     def best(self, fraction: float) -> list[str]:
-        """Those of the upper quantile."""
+        """Return the trials of the upper quantile."""
         return [
             trial
             for *_, trial in self._ranked.scores[len(self._ranked) - self._quantile(fraction) :]
         ]
 
     def went_back(self, trial: str, number: int) -> None:
-        """What it has reported after that one counts no more."""
+        """Drop the trial's reports after `number`."""
         member = self.members[trial]
         if member.saved is not None and member.saved[1] > number:
             member.saved = None
@@ -361,20 +363,20 @@ class _Population:
             self._unrank(trial)
 
     def pause(self, trial: str) -> None:
-        """It waits for a slot, from where it has come to, which for one that waits already may be
-        elsewhere now."""
+        """Let a trial wait for a slot, from its current progress; a trial that waits already is
+        moved."""
         self.run(trial)
         member = self.members[trial]
         member.paused = (member.trained, member.order, trial)
         self._paused.add(member.paused)
 
     def run(self, trial: str) -> None:
-        """It waits no more."""
+        """Note that a trial does not wait any more."""
         member = self.members[trial]
         if member.paused is not None:
             self._paused.remove(member.paused)
             member.paused = None
 
     def least_trained(self) -> tuple[str, float] | None:
-        """Of those that are paused."""
+        """Return the paused trial with the least training, and its progress."""
         return (self._paused.scores[0][2], self._paused.scores[0][0]) if self._paused else None

@@ -29,8 +29,8 @@ def line(
     donor_config: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> str:
-    """One exploit as it stands in a policy file, `pbt_policy_TRIAL.txt`: the file has those of the
-    donor first, then those of the trial."""
+    """Return the line of an exploit in a policy file, `pbt_policy_TRIAL.txt`: the file has those of
+    the donor first, then those of the trial."""
     return json.dumps(
         [trial, donor, trial_iteration, donor_iteration, dict(donor_config), dict(config)],
         default=repr,

@@ -52,7 +52,7 @@ class BasicVariantGenerator:
         self.most: int | None = None  # configurations, of a grid too; None: all
 
     def searcher(self, space: Mapping[str, Any], num_samples: int) -> variants.VariantSearcher:
-        """What the engine asks.
+        """Return the searcher that the engine asks.
 
         Raises TypeError or ValueError for a space, or points, that are none.
         """

@@ -40,7 +40,7 @@ class ConcurrencyLimiter(WrappingSearcher):
         self._live: set[str] = set()
         self._ended: dict[
             str, tuple[dict[str, Any] | None, bool]
-        ] = {}  # of a batch that is not over
+        ] = {}  # answers of an unfinished batch
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         if not self._limits_itself and len(self._live) >= self.max_concurrent:

@@ -50,7 +50,7 @@ class Repeater(WrappingSearcher):
         self.repeat = repeat
         self._set_index = set_index
         self._current: _Group | None = None
-        self._groups: dict[str, _Group] = {}  # of trials that are not over
+        self._groups: dict[str, _Group] = {}  # groups of unfinished trials
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         if self._current is None or len(self._current.trials) == self.repeat:

@@ -1,4 +1,4 @@
-"""What a searcher of one's own is, by Ray's interface."""
+"""The base class of users' searchers, by Ray's interface."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Searcher:
         self._metric, self._mode = metric, mode
         self.seed_of_the_rest = seed_of(
             None
-            # of what is drawn beside its suggestions, kept with it so that a resumed sweep draws
-            # the same
+            # Values drawn beside its suggestions, kept with them so that a resumed sweep draws the
+            # same
         )
 
     @property
     def metric(self) -> str | list[str] | None:
-        """What is optimized; None: nobody has said it yet."""
+        """The metric that is optimized; None if it has not been set."""
         return self._metric
 
     @property
     def mode(self) -> str | list[str] | None:
-        """Whether it is to be large or small."""
+        """The direction of optimization, "max" or "min"."""
         return self._mode
 
     def set_search_properties(
@@ -129,8 +129,7 @@ class Searcher:
         )
 
     def extra_of(self, trial_id: str) -> dict[str, Any]:
-        """What is to be kept with a suggestion that was just made, of JSON, for
-        `on_trial_proposed`."""
+        """Return the JSON data to store with a suggestion just made, for `on_trial_proposed`."""
         return {}
 
     def save(self, checkpoint_path: str) -> None:

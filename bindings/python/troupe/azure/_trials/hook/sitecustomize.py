@@ -29,7 +29,7 @@ _others: dict[
     str, float
 ] = {}  # metrics that were logged since the last report, beside the sweep's own
 _named: set[str] = set()  # metrics that the sweep knows to be logged
-_lock = threading.Lock()  # of both
+_lock = threading.Lock()  # guards both
 _call = threading.local()  # `inside`: this thread is in a call that reports once it has ended
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release

@@ -43,7 +43,8 @@ class _AtFirstUse:
             each.startswith(f"{name}.") or name == each or name.startswith(f"{each}.")
             for each in tuple(_wanted)
         ):
-            # it stays among the finders: an import in another thread would miss the one behind it
+            # The finder stays: removing it would make an import in another thread miss the one
+            # behind it
             _wanted.clear()
             from troupe import stand_ins
 
