@@ -1,4 +1,5 @@
-"""Makes the pictures of docs/dashboard.md: pages of `troupe dashboard` on a cluster that works.
+"""Makes the pictures of docs/guides/dashboard.md: pages of `troupe dashboard` on a cluster that
+works.
 
     PYTHONPATH=build/dev/python TROUPE_BIN_DIR=build/dev/bin python scripts/dashboard_pictures.py
 
@@ -17,7 +18,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/dashboard")]
-PICTURES = ROOT / "docs/dashboard"
+PICTURES = ROOT / "docs/guides/dashboard"
 SWEEP = """
 from troupe import tune
 from troupe.tune import RunConfig, TuneConfig, Tuner

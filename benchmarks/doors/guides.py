@@ -2,7 +2,7 @@
 start of the command to what a person sees.
 
 Each program of tests/guides, as the vendors print it (`verbatim`) and for CPUs (`cpu`), with
-nothing set, and what docs/databricks_air.md shows, in Python and as a workload's file.
+nothing set, and what docs/coming/databricks_air.md shows, in Python and as a workload's file.
 `fresh`: TROUPE_HOME is an empty folder. `again`: the same command once more in that folder.
 
     python benchmarks/doors/guides.py [--only WORD ...] [--to-rank] [--keep]

@@ -2,7 +2,7 @@
 print what they say they do.
 
 Method: each by `troupe run-as-ray` in a process of its own; the lines it is to print are in its
-docstring. examples/README.md and docs/ray.md name each of them.
+docstring. examples/README.md and docs/coming/ray.md name each of them.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ def test_the_table_has_each_script() -> None:
 
 
 def test_the_document_names_them() -> None:
-    document = (ROOT / "docs" / "ray.md").read_text()
+    document = (ROOT / "docs" / "coming" / "ray.md").read_text()
     assert not [script.stem for script in SCRIPTS if f"`{script.stem}`" not in document]

@@ -1,4 +1,4 @@
-"""Every public name of Ray is there, or is named in docs/ray.md with what to use instead.
+"""Every public name of Ray is there, or is named in docs/coming/ray.md with what to use instead.
 
 Method: Ray's namespace as recorded data (`ray_names.txt`), looked up name by name; for paths that
 are both a module and a name, processes of their own that import in every order.
@@ -24,7 +24,7 @@ RECORDED = dict(
     if not line.startswith("#")
 )
 BOTH = sorted(name for name, kind in RECORDED.items() if kind.startswith("module+"))
-DOCUMENT = (HERE.parents[1] / "docs" / "ray.md").read_text()
+DOCUMENT = (HERE.parents[1] / "docs" / "coming" / "ray.md").read_text()
 
 
 def is_there(name: str) -> bool:

@@ -1,5 +1,5 @@
 """TorchDistributor and DeepspeedTorchDistributor in local mode, by the rows of
-docs/torch_distributor.md.
+docs/coming/torch_distributor.md.
 
 Method: this process is the caller, on the cluster that is started for it; ranks without GPUs say
 what they have. With GPUs: test_torch_distributor_gpus.py; what ends the caller:

@@ -322,7 +322,7 @@ def test_every_name_on_a_board_and_on_the_page_exists(scraped: Scraped) -> None:
         assert on_board and on_board <= names, f"{board}: {sorted(on_board - names)}"
         identities = [panel["id"] for panel in document["panels"]]
         assert len(set(identities)) == len(identities)
-    page = (REPOSITORY / "docs" / "metrics.md").read_text()
+    page = (REPOSITORY / "docs" / "reference" / "metrics.md").read_text()
     listed = set(re.findall(r"`(troupe_[a-z0-9_]+)(?:\{[^`]*\})?`", page))
     example = {each for each in listed if each.startswith("troupe_app_")}
     shown = {

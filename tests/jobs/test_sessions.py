@@ -15,7 +15,7 @@ from gate import Gate
 
 import troupe
 
-PAGE = Path(__file__).parents[2] / "docs/day_with_a_cluster.md"
+PAGE = Path(__file__).parents[2] / "docs/guides/day_with_a_cluster.md"
 IN_A_TEST = {"troupe start --head\n": "troupe start --head --port 0 --num-cpus 8\n"}
 """What the test says in place of a line of the page: another port, CPUs for all at once."""
 

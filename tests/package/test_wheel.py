@@ -176,7 +176,7 @@ def test_wheel_contains_the_package_and_nothing_else(wheel: Path) -> None:
         f"troupe/licenses/{each}.txt" for each in ("abseil", "boost", "capnproto", "sqlite")
     } <= names
     built_there = {
-        # for the torch that is found: docs/collectives.md
+        # for the torch that is found: docs/guides/collectives.md
         f"troupe/_process/torch_backend/{path.name}"
         for path in (ROOT / "bindings/python/troupe/_process/torch_backend").iterdir()
         if path.suffix in (".h", ".cc")

@@ -1,5 +1,5 @@
-"""Trials that do what they should not: each row of docs/sweeps_faults.md that is a trial's, with
-what its sweep says, and that the others go on.
+"""Trials that do what they should not: each row of docs/reference/sweeps_faults.md that is a
+trial's, with what its sweep says, and that the others go on.
 
 Method: sweeps of a real cluster, of which one trial hangs, forks, prints without end, leaves, loses
 its checkpoint, or never says what is compared.

@@ -236,7 +236,7 @@ tune.Tuner(train, param_space={{"lr": tune.grid_search([0.5, 1.0])}}, tune_confi
 
 
 def test_the_first_lines_of_the_page_run(home: Home, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "sweeps.md").read_text()
     script = tmp_path / "script.py"
     script.write_text(page.partition("```python\n")[2].partition("```")[0])
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """What pyspark's TorchDistributor does, row by row, and what it does here: the rows of
-docs/torch_distributor.md that are of a cluster of several hosts, and for each of all rows the tests
-that hold it.
+docs/coming/torch_distributor.md that are of a cluster of several hosts, and for each of all rows
+the tests that hold it.
 
 Method: two nodes that are as other hosts; ranks without GPUs say what they have.
 """
@@ -109,7 +109,7 @@ WITHOUT = {"Spark Connect, restarts, `spark.*`"}  # there is nothing to hold
 
 def test_each_row_of_the_page_has_its_tests() -> None:
     """The page's table and this one have the same rows, and each test that is named is there."""
-    page = (DOORS.parents[1] / "docs/torch_distributor.md").read_text()
+    page = (DOORS.parents[1] / "docs/coming/torch_distributor.md").read_text()
     table = page[page.index("## What differs, row by row") :].split("\n\n")[1]
     assert {line.split("|")[1].strip() for line in table.splitlines()[2:]} - WITHOUT == set(ROWS)
     for tests in ROWS.values():

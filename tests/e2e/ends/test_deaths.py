@@ -1,9 +1,9 @@
 """How a rank, a driver, a caller can end: what the caller sees, every rank's exit code, what is
 left.
 
-The rows of docs/deaths.md, with real processes forked by a warm zygote. `idle` sees to it that all
-resources are free again after each, and the end of the module that no process and no socket is
-left.
+The rows of docs/reference/deaths.md, with real processes forked by a warm zygote. `idle` sees to it
+that all resources are free again after each, and the end of the module that no process and no
+socket is left.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What becomes of a launch when a worker, a zygote or the head ends or stands still; attempts and
 their zombies.
 
-The second half of docs/deaths.md: two nodes on this machine, rank 0 on `one`, rank 1 on a second
-node that is a new one in each test. Whether a node has been missed is read from what it says or
-what the head shows, never from the time that passed.
+The second half of docs/reference/deaths.md: two nodes on this machine, rank 0 on `one`, rank 1 on a
+second node that is a new one in each test. Whether a node has been missed is read from what it says
+or what the head shows, never from the time that passed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """A rank that keeps others waiting is named, and with hang_timeout it is ended, as a death
-(docs/recovery.md).
+(docs/guides/recovery.md).
 
 Method: ranks of Gloo, of which one stops itself, or is busy, once all have met; what the caller
 sees, and what is left, is read.

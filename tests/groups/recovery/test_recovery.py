@@ -1,4 +1,4 @@
-"""A launch goes on in its processes after some of its ranks died (docs/recovery.md).
+"""A launch goes on in its processes after some of its ranks died (docs/guides/recovery.md).
 
 Method: ranks of Gloo in a loop of all-reduces; one is killed by its own hand once all are in the
 loop, so that the others wait for it, and those that are no neighbours of it in the ring would wait

@@ -1,4 +1,4 @@
-"""Another process takes the place of a rank that died (docs/recovery.md).
+"""Another process takes the place of a rank that died (docs/guides/recovery.md).
 
 Method: ranks of Gloo in a loop of all-reduces; some are killed by their own hand, and what each
 rank then is, the new one too, is its result.
