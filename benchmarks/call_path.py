@@ -205,7 +205,7 @@ def n_by_n(native, directory, n, calls, runs):
 
 
 def program(build, name, runs, *args):
-    """What a program of C++ prints in each of `runs` runs: rows of numbers."""
+    """Run a C++ program `runs` times and return its rows of numbers."""
     tool = pathlib.Path(build) / "bin" / name
     if not tool.exists():
         sys.exit(f"{tool} is missing: build the target {name} first")
@@ -249,7 +249,7 @@ def busy_rows(native, directory, options, name, places, spin, show, base):
     """Shows calls beside a busy Python thread, at either end."""
     for where in (
         ("caller", "actor") if spin else ()
-    ):  # who blocks waits 5 ms for the interpreter's lock
+    ):  # a thread that blocks waits 5 ms for the interpreter's lock
         pid, path = start(native, directory, places[1], spin, busy=where == "actor")
         show(
             f"sync f(), a busy Python thread at the {where}, {name}",

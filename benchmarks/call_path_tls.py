@@ -15,7 +15,7 @@ import time
 
 
 class Callee:
-    """What is called."""
+    """The called actor."""
 
     def pin(self, cpu, spin):
         from troupe import _native
@@ -32,7 +32,7 @@ class Callee:
 
 
 class Caller(Callee):
-    """Who calls; what it measures is the channel itself, as in call_path.py."""
+    """The calling actor; it measures the channel itself, as in call_path.py."""
 
     def sync(self, callee, runs, calls):
         from troupe import _native, get

@@ -1,4 +1,4 @@
-"""What a call costs beside time: allocations (malloc; Python's own small objects are not), system
+"""Costs of a call beside time: allocations (malloc; Python's own small objects are not), system
 calls and wake-ups, of the caller and of the actor.
 
 Each row runs on a cluster of its own. Allocations are counted by a library that is loaded before
@@ -29,7 +29,7 @@ BATCH = 1000
 
 
 def counts() -> dict[str, float]:
-    """Of this process, so far."""
+    """Return the counts of this process so far."""
     count = ctypes.CDLL(None).troupe_malloc_count
     count.restype = ctypes.c_uint64
     switches = 0
@@ -42,7 +42,7 @@ def counts() -> dict[str, float]:
 
 
 class SystemCalls:
-    """Those of some processes, by name."""
+    """System calls of some processes, by name."""
 
     def __init__(self, pids: dict[str, int]) -> None:
         perf = shutil.which("perf")
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--build", default=str(ROOT / "build" / "release"))
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--row", help=argparse.SUPPRESS)  # one, in this process
+    parser.add_argument("--row", help=argparse.SUPPRESS)  # run one row, in this process
     options = parser.parse_args()
     if options.row:
         print(json.dumps(row(options.row, options.calls)), flush=True)

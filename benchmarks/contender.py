@@ -1,5 +1,5 @@
-"""What benchmarks share that measure programs beside each other: a contender's process, a cluster
-of one's own, the options."""
+"""Parts shared by benchmarks that measure programs beside each other: a contender's process, a
+cluster of one's own, the options."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ class Contender:
         return line.strip()
 
     def round(self, *told: object) -> float:
-        """What it answers."""
+        """Send one line to the process and return its answer."""
         self.process.stdin.write(" ".join(map(str, told)) + "\n")
         self.process.stdin.flush()
         return float(self.line())

@@ -30,7 +30,7 @@ from report import keep, summary  # noqa: E402
 
 RANKS, VICTIM, LIMIT_S = 4, 2, 60.0
 
-# What each rank does: says its pid in a file, then works without looking at its peers.
+# Each rank writes its pid to a file, then works without looking at its peers.
 RANK = """
 import os, time
 def work(folder, rank):
@@ -74,7 +74,7 @@ for line in sys.stdin:
 
 
 class Caller:
-    """One contender's caller, kept warm where it has something to keep (Troupe, Ray)."""
+    """A contender's caller, kept warm where it has something to keep (Troupe, Ray)."""
 
     def __init__(self, name: str, python: str, folder: pathlib.Path) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Whom the error names when one of several ranks ends, and how often: Troupe and torchrun
+"""Accuracy of the rank named in the error when one of several ranks ends: Troupe and torchrun
 alternately, beside a busy loop on each core.
 
 Four ranks in a loop of collectives; rank 2 ends in each of the ways that a rank can, the others see
@@ -81,7 +81,7 @@ def by_troupe(word: str, named: str) -> tuple[bool, str]:
 
 
 def by_torchrun(word: str, named: str, folder: pathlib.Path) -> tuple[bool, str]:
-    """The same of what `torchrun --standalone` names as the root cause.
+    """Run the case under `torchrun --standalone` and compare the root cause it names.
 
     Of exits with 0 it has no word: there rank 2 must be named.
     """
@@ -176,7 +176,7 @@ def ends_rows(rounds: int) -> dict:
                     given = job.submit().result(TORCHRUN_LIMIT_S)
                     if given != expected:
                         wrong.append(f"gave {given}")
-                except Exception as error:  # whatever it is, it is one that failed
+                except Exception as error:  # any error is a rank's that failed
                     wrong.append(str(error).splitlines()[0])
             rows[f"ends well: {what}"] = {
                 "troupe": f"{rounds - len(wrong)} of {rounds}",

@@ -81,7 +81,7 @@ def quantiles_ms(seconds: list[float]) -> dict:
 
 
 class Load:
-    """What runs while the weather is bad; a thread for each part, until `done`."""
+    """The load while the weather is bad; a thread for each part, until `done`."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         import troupe

@@ -21,7 +21,7 @@ WORK = {"all_reduce", "ddp_step"}
 
 
 def rank_main(rank: int, world_size: int, port: int, work: str) -> float:
-    """What every rank of every contender runs: form a group, do the work, return the sum."""
+    """Run the work of every rank of every contender: form a group, do the work, return the sum."""
     import torch
     import torch.distributed as dist
 

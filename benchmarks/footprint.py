@@ -1,5 +1,5 @@
-"""What a cluster takes while it does nothing: memory of head and worker, processor time; the head's
-memory with many actors.
+"""Costs of an idle cluster: memory of head and worker, processor time; the head's memory with many
+actors.
 
 A head and a worker of their own, a driver that is connected and has one actor. For the directory
 the node's one CPU is taken and 10,000 actors wait for it: each is known to the head as one that
@@ -29,7 +29,7 @@ class Actor:
 
 
 def cluster_processes(home: str) -> dict[int, str]:
-    """Those of this TROUPE_HOME, with the program's name."""
+    """Return the processes of this TROUPE_HOME, with the program's name."""
     found = {}
     for entry in os.listdir("/proc"):
         try:

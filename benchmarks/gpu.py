@@ -1,5 +1,5 @@
-"""One rank on a GPU against torchrun, in one run, alternately: a launch, warm and cold, and the
-step of a DDP model.
+"""A rank on a GPU against torchrun, in one run, alternately: a launch, warm and cold, and the step
+of a DDP model.
 
 Each contender starts one rank, which forms an NCCL group and does one all-reduce (`gpu_job.py`, the
 same file for both). Warm: on a cluster that is there, against `torchrun --standalone`. Cold: a
@@ -33,7 +33,7 @@ print(distributed(quiet=True, **{sys.argv[2]: 1})(gpu_job.run).distributed("all_
 
 
 def output_of(command: list[str]) -> str:
-    """What a command that succeeds prints."""
+    """Return the output of a command that succeeds."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(
@@ -44,7 +44,7 @@ def output_of(command: list[str]) -> str:
 
 
 def by_torchrun(work: str) -> float:
-    """What the rank says."""
+    """Return the time that torchrun's rank prints."""
     printed = output_of(
         [
             sys.executable,
@@ -60,7 +60,7 @@ def by_torchrun(work: str) -> float:
 
 
 def by_launch(count: str, work: str) -> float:
-    """The same by a launch on the cluster that this process is connected to."""
+    """Return the time of a launch on the cluster that this process is connected to."""
     from troupe.launch import distributed
 
     [value] = distributed(remote=True, quiet=True, **{count: 1})(gpu_job.run).distributed(work)

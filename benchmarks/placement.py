@@ -20,7 +20,7 @@ def plot(rows: dict[str, dict], file: pathlib.Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "placement"  # the same names in every drawing
+    matplotlib.rcParams["svg.hashsalt"] = "placement"  # names must not change between drawings
     from matplotlib import pyplot
 
     lines: dict[str, list[tuple[int, float]]] = collections.defaultdict(list)

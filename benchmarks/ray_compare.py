@@ -24,13 +24,13 @@ import report
 
 PROGRAM = pathlib.Path(__file__).parent / "jobs/ray_compare_program.py"
 PEERS = pathlib.Path(__file__).with_name("ray_compare_peers.py")
-# Which rows they have.
+# Rows that each peer has.
 PEER_ROWS = {
     "graph": ["1:1 actor calls sync"],
     "rpc": ["1:1 actor calls sync", "1:1 actor calls async"],
     "monarch": ["1:1 actor calls sync", "1:1 actor calls async"],
 }
-# What the project is after, as multiples of Ray.
+# Goals of the project, as multiples of Ray.
 GOALS = {
     "1:1 actor calls sync": 50,
     "1:1 actor calls async": 200,
@@ -72,7 +72,7 @@ def measure(which: str, python: str, seconds: float, row: str) -> float:
 
 
 def floors() -> dict[str, dict[str, float]]:
-    """What the machine itself takes."""
+    """Measure the machine's own floor for the rows."""
     import socket
 
     here, there = socket.socketpair()

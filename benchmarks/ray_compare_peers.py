@@ -39,7 +39,7 @@ def graph(seconds: float, row: str) -> float:
 
 
 def small_value() -> bytes:
-    """What rpc calls."""
+    """Return a small value, for rpc calls."""
     return b"ok"
 
 

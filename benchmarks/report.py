@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 
 def _processor_ticks() -> tuple[int, int, int]:
-    """Of all processors since the machine's start: in all, with nothing to do, and taken by other
-    machines of its host."""
+    """Return the ticks of all processors since the machine's start: in all, idle, and taken by
+    other machines of its host."""
     ticks = [int(each) for each in open("/proc/stat").readline().split()[1:9]]
     return sum(ticks), ticks[3] + ticks[4], ticks[7]
 
@@ -28,7 +28,7 @@ RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 
 
 def machine() -> dict:
-    """What a figure cannot be read without."""
+    """Return the facts about the machine without which a figure cannot be read."""
     model = next(
         (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?"
     )

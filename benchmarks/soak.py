@@ -129,7 +129,7 @@ def wait_for(actor: object) -> None:
 
 @troupe.remote(num_cpus=0, max_concurrency=4)
 class Threaded:
-    """One lives for the whole time."""
+    """A threaded actor, which lives for the whole time."""
 
     def pid(self) -> int:
         return os.getpid()
@@ -232,7 +232,7 @@ class Load:
         troupe.cancel(asked)
         try:
             assert troupe.get(asked, timeout=WAIT_S) == "asked"
-        except exceptions.TaskCancelledError:  # it had not begun
+        except exceptions.TaskCancelledError:  # the task had not begun
             pass
         leaver = Threaded.remote()
         refs = [leaver.wait.remote() for _ in range(3)] + [leaver.leave.remote()]
@@ -249,8 +249,7 @@ class Load:
         )
         assert troupe.get(worker.echo.remote(ref), timeout=WAIT_S)[-1] == 1
         assert troupe.get(self.async_actor.echo.remote({"ref": ref}), timeout=WAIT_S)["ref"] == ref
-        # What it keeps of one that died is gone with it: the call is made again, and finds the ref
-        # alive.
+        # An object held by a dead process is lost: the call is made again, and finds the ref alive.
         assert (
             troupe.get(other.keep.remote({"ref": troupe.put(np.full(30_000, 5))}), timeout=WAIT_S)
             == 5

@@ -1,4 +1,4 @@
-"""What soak.py looks at: what the processes of a cluster have, over time, and whether it grew."""
+"""Samples for soak.py: the resources of a cluster's processes over time, and whether they grew."""
 
 import collections
 import ctypes
@@ -68,7 +68,7 @@ def look_at(pid: int) -> dict[str, float]:
 
 
 class Samples:
-    """What the cluster's processes had, over time."""
+    """The resources of the cluster's processes over time."""
 
     def __init__(self, head: int, worker: int) -> None:
         self.roles = {"head": head, "worker": worker, "driver": os.getpid()}

@@ -54,7 +54,7 @@ BATCHES = {"troupe": 10_000, "ray": 1_000}  # Ray's own; ten times as many take 
 
 
 def measure(which: str, python: str) -> dict[str, float]:
-    """One run of the program in a process of its own."""
+    """Run the program once in a process of its own and return its times."""
     environment = dict(os.environ)
     if which == "ray":
         environment.pop("PYTHONPATH", None)

@@ -27,8 +27,8 @@ def scaled(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def train(shards: list[data.DataIterator], epochs: int) -> tuple[int, float]:
-    """One rank: returns how many rows it was dealt in an epoch, and the accuracy on what it was
-    dealt in the last one."""
+    """Train as one rank; return how many rows it was dealt in an epoch, and the accuracy on its
+    rows of the last one."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

@@ -16,7 +16,8 @@ RANKS = 4
 
 
 def train(epochs: int, batch: int = 32) -> dict:
-    """One rank: returns its rank, how many samples it trained on, and the test accuracy of all."""
+    """Train as one rank; return its rank, how many samples it trained on, and the test accuracy of
+    all."""
     import torch
     import torch.distributed as dist
     from sklearn.datasets import load_digits

@@ -15,7 +15,7 @@ RANKS = 2
 
 
 def train(lr: float, epochs: int) -> None:
-    """One rank of one trial."""
+    """Train as one rank of one trial."""
     import torch
     import torch.distributed as dist
     from sklearn.datasets import load_digits

@@ -17,7 +17,7 @@ POPULATION, EPOCHS = 4, 8
 
 
 def train(config: dict) -> None:
-    """One member: weights and optimizer are in its checkpoint, its learning rate in its
+    """Train one member: weights and optimizer are in its checkpoint, its learning rate in its
     configuration."""
     import torch
     from sklearn.datasets import load_digits

@@ -34,7 +34,7 @@ def split_digits() -> list:
 
 
 def learn(folder: str) -> dict:
-    """One rank, whatever befalls the others: returns what it was at the end, and the test accuracy
+    """Train as one rank, also after deaths of others; return its last state, and the test accuracy
     of all."""
     import torch
     import torch.distributed as dist

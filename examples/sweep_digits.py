@@ -20,7 +20,7 @@ TRIALS, EPOCHS = 64, 9
 
 
 def train(lr: float, batch: int, hidden: int, momentum: float, epochs: int) -> None:
-    """One trial: an epoch, then a report, which is where ASHA ends it."""
+    """Run one trial: an epoch, then a report, at which ASHA may end it."""
     import torch
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

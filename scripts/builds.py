@@ -1,4 +1,4 @@
-"""What a program needs in its environment to use what is built in build/PRESET."""
+"""Environment variables of a program that uses the build in build/PRESET."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes longer than a run of continuous integration has for it: `./test long NAME`.
+"""Suites that take longer than a run of continuous integration has for them: `./test long NAME`.
 
 How it ended is kept in tests/long/NAME.json.
 
@@ -114,7 +114,7 @@ def digests(patterns: Iterable[str]) -> dict[str, str]:
 def record(
     name: str, command: str, status: int, seconds: float, last: list[str]
 ) -> dict[str, object]:
-    """What is kept of a run."""
+    """Return the stored record of a run."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--exclude=*"],
         capture_output=True,
@@ -137,7 +137,7 @@ def record(
 
 
 def listed() -> str:
-    """One line each."""
+    """Return a line for each suite."""
     lines = []
     for name, (what, _) in NAMES.items():
         kept = KEPT / f"{name}.json"

@@ -99,7 +99,7 @@ def leftovers(home: pathlib.Path) -> list[str]:
                     f"{(process / 'cmdline').read_bytes().decode().replace(chr(0), ' ')}"
                 )
         except OSError:
-            continue  # it ended while we looked, or is another user's
+            continue  # the process ended while we looked, or is another user's
     return found
 
 

@@ -1,5 +1,5 @@
-"""What scripts/stress runs: tests again and again beside a busy loop on each core, and a table of
-how they ended.
+"""The program behind scripts/stress: runs tests again and again beside a busy loop on each core,
+and prints a table of how they ended.
 
 The table is pure (`Tally`): one row a test, those that failed first, then the slowest.
 """
@@ -105,7 +105,8 @@ def busy_cores() -> Iterator[None]:
 
 
 def command_of(test: str, report: Path) -> list[str]:
-    """What runs a test once: a pytest node id, file or folder, or a ctest name."""
+    """Return the command that runs a test once: a pytest node id, file or folder, or a ctest
+    name."""
     if Path(test.partition("::")[0]).exists():
         return [
             ".venv/bin/python",

@@ -1,5 +1,5 @@
-"""What a run of continuous integration is worth: which failures get a second run, and what both
-runs say together.
+"""Verdict on a run of continuous integration: which failures get a second run, and the result of
+both runs.
 
 Pure: texts in, values out. Rules: a test of pytest, or of ctest's with a label of
 SECOND_RUN_LABELS, that failed is run once more, alone. It passed then: it is flaky, which is said
@@ -49,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Suite:
-    """One call of a test program within a part: how it ended and what failed in it."""
+    """A call of a test program within a part: how it ended and which tests failed."""
 
     part: str
     name: str
@@ -57,7 +57,7 @@ class Suite:
     failures: Sequence[Failure] = ()
 
     def unexplained(self) -> str:
-        """What is wrong beside the tests that failed; "" where nothing is."""
+        """Return the error beside the tests that failed; "" if there is none."""
         if self.status == 0 and not self.failures:
             return ""
         if self.status == _FAILED_CODE.get(tool_of(self.name)) and self.failures:
@@ -107,8 +107,8 @@ def _fatal_words(words: str) -> str:
 
 
 def of_pytest(suite: str, xml: str) -> list[Failure]:
-    """What failed, from pytest's report (junit_family=xunit1); a test that failed and its teardown
-    too is one."""
+    """Return the failures in pytest's report (junit_family=xunit1); a test that failed and its
+    teardown too is one."""
     found: dict[str, Failure] = {}
     for case in ElementTree.fromstring(xml).iter("testcase"):
         said = [each for each in case if each.tag in ("failure", "error")]
@@ -141,7 +141,7 @@ def of_pytest(suite: str, xml: str) -> list[Failure]:
 def of_ctest(
     suite: str, xml: str, printed: str, labels: Mapping[str, Iterable[str]]
 ) -> list[Failure]:
-    """What failed, from ctest's report, what it printed (which says how a test ended) and the
+    """Return the failures in ctest's report, from its output (which says how a test ended) and the
     tests' labels."""
     ends = dict(
         re.findall(
@@ -162,7 +162,7 @@ def of_ctest(
 
 
 def second_runs(suites: Iterable[Suite]) -> list[Failure]:
-    """Which tests are to be run once more: all that may, but none where they are many, which no
+    """Return the tests to run once more: all that may be, but none where they are many, which no
     slow moment explains."""
     wanted = [failure for suite in suites for failure in suite.failures if not failure.fatal]
     return wanted if len(wanted) <= SECOND_RUNS_MAX else []

@@ -1,4 +1,4 @@
-"""What every test of the Python side stands on."""
+"""Fixtures and hooks of all Python tests."""
 
 import os
 import re
@@ -20,7 +20,7 @@ FRAMEWORKS = Path(__file__).parent / "frameworks"
 
 
 def named(folder: Path, arguments: Sequence[str]) -> bool:
-    """Whether one of pytest's arguments is that folder, or lies in it."""
+    """Return True if one of pytest's arguments is that folder, or lies in it."""
     return any(Path(each.partition("::")[0]).resolve().is_relative_to(folder) for each in arguments)
 
 
@@ -31,8 +31,8 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(items):
-    """What looks for a violation of a property says so in pytest's report: scripts/verdict.py gives
-    it no second run.
+    """Mark tests that look for a violation of a property: scripts/verdict.py gives them no second
+    run.
 
     A test has one name in every process: by it, it is given to one of several workers, and run once
     more.

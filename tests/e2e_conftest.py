@@ -15,5 +15,5 @@ _spec = importlib.util.spec_from_file_location(
 assert _spec is not None and _spec.loader is not None
 sys.modules[__name__] = importlib.util.module_from_spec(
     _spec
-)  # which is what the import statement gives
+)  # value that the import statement gives
 _spec.loader.exec_module(sys.modules[__name__])

@@ -25,7 +25,7 @@ class Gate:
         os.mkfifo(path)
         self._held = os.open(
             path, os.O_RDWR
-        )  # what is written stays until it is read, and nobody blocks in an open
+        )  # written bytes stay until they are read, and nobody blocks in an open
 
     def open(self) -> None:
         """Lets all pass, also those that come later."""

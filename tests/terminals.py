@@ -24,8 +24,8 @@ LIMIT_S = 240.0  # for what is waited for: a program that starts a cluster on a 
 
 
 class Screen:
-    """What a terminal shows: the steps, erasures and places that are used here; everything else is
-    a fault."""
+    """A terminal's screen: the steps, erasures and places that are used here; everything else is a
+    fault."""
 
     def __init__(self) -> None:
         self.columns = COLUMNS
@@ -126,7 +126,7 @@ class Terminal:
         return self.screen.text()
 
     def end(self) -> str:
-        """What is shown at the end of the program, which must succeed."""
+        """Return the screen at the end of the program, which must succeed."""
         self.until(lambda _: False)
         assert self.process.wait(LIMIT_S) == 0, self.screen.text()
         return self.screen.text()

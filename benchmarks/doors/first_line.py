@@ -60,7 +60,7 @@ def start_program(_: pathlib.Path):
 
 
 def rows(rounds: int) -> dict:
-    """Of all three."""
+    """Measure all three contenders and return their rows."""
     os.environ["TROUPE_QUIET"] = "1"
     contenders = {"job": start_job, "edited": start_edited, "program": start_program}
     times: dict[str, list[float]] = {name: [] for name in contenders}

@@ -1,5 +1,5 @@
-"""What the output of ranks costs on its way to the program that shows it: whether all of it
-arrives, and who pays for a slow reader.
+"""Costs of ranks' output on its way to the program that shows it: whether all of it arrives, and
+who pays for a slow reader.
 
 Four ranks write lines of 100 bytes, each so many a second, for so long. `file`: the caller's stdout
 is a file, in which every line of each rank must be there once, in order; the head's processor time
@@ -75,7 +75,7 @@ def anon_mib(pid: int) -> float:
 
 
 class Shown:
-    """What a caller showed, line by line."""
+    """The output a caller showed, line by line."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, list[int]] = collections.defaultdict(list)
@@ -206,7 +206,7 @@ def slowly(cluster: Cluster, home: str, options: argparse.Namespace, written: in
         now = cluster.costs(before)
         most = {each: max(value, now[each]) for each, value in most.items()}
     document = told(process)
-    over.set()  # what is in the pipe
+    over.set()  # the rest in the pipe is still read
     reader.join()
     files = {"lines_in_files": 0, "files_out_of_order": 0}
     for rank in range(RANKS):

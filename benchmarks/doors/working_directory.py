@@ -1,5 +1,5 @@
-"""What a working directory of 2,000 files and 100 MB, unchanged since the last launch, adds to a
-launch on another host.
+"""Time that a working directory of 2,000 files and 100 MB, unchanged since the last launch, adds to
+a launch on another host.
 
 The node is a host of its own (--force-tcp): the directory has to travel. A launch of one rank that
 returns at once, on a warm cluster, by turns without a working directory, with one that is as it
@@ -108,7 +108,7 @@ CHANGED_ROUNDS = 3  # each makes one more directory at the node
 
 
 class Taken(NamedTuple):
-    """Of one launch: its time, and what it took of processors."""
+    """The cost of one launch: its time, and its processor time."""
 
     wall_s: float
     caller_s: float
@@ -164,7 +164,7 @@ def measured(address: str, folder: str, rounds: int) -> dict[str, list[Taken]]:
                 edited()
                 settle()
                 timed("one file changed", launch.distributed)
-                launch.distributed()  # what was written just now is read again, once
+                launch.distributed()  # files written just now are read again, once
             for name, call in (
                 ("without", without.distributed),
                 ("unchanged", launch.distributed),

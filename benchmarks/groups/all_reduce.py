@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def over_hosts(count: int, rounds: int) -> list[dict]:
-    """What each rank found, half of them on each host."""
+    """Return each rank's results, half of the ranks on each host."""
     import cloudpickle
     from two_hosts import cluster
 

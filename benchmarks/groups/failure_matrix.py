@@ -1,5 +1,5 @@
-"""What becomes of a training group when something befalls one of its ranks: every way to fail, for
-plain Gloo with the guard and for the backend `troupe`.
+"""Fates of a training group after a fault in one of its ranks: every way to fail, for plain Gloo
+with the guard and for the backend `troupe`.
 
 Four ranks of a launch with `on_rank_death="shrink"`, in all-reduces of 1 MB. The rank that fails
 says when, just before; the others say when they were out of what they waited in, and when an
@@ -89,7 +89,7 @@ def said(folder: str, name: str) -> list[float]:
 
 
 def fail(folder: str, way: Way, rank: int) -> None:
-    """What befalls this rank, where it is one of those."""
+    """Apply the fault to this rank, if it is one of the victims."""
     if way.where == "slow" and rank == VICTIM:
         say(folder, "fault.0")
         time.sleep(SLOW_S)  # lint-ok: it is the slow one
@@ -226,7 +226,7 @@ class Cluster:
 
 
 def from_outside(way: Way, cluster: Cluster, handle: object, folder: str) -> None:
-    """What befalls the launch from outside, once all ranks are in the loop."""
+    """Apply a fault to the launch from outside, once all ranks are in the loop."""
     awaited(folder, "ready.*", RANKS)
     infos = handle.status()["rank_infos"]  # type: ignore[attr-defined]
     pids = [int(pathlib.Path(folder, f"pid.{rank}").read_text()) for rank in range(RANKS)]
@@ -247,8 +247,8 @@ def from_outside(way: Way, cluster: Cluster, handle: object, folder: str) -> Non
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one run: seconds from the fault to the slowest survivor's error, and to its first
-    all-reduce of the next group; how it ended."""
+    """The results of one run: seconds from the fault to the slowest survivor's error, and to its
+    first all-reduce of the next group; how it ended."""
 
     out: float | None
     next: float | None
@@ -318,9 +318,7 @@ def rows(rounds: int, only: str) -> Iterator[str]:
     )
     if ways := {name: way for name, way in WAYS.items() if only in name}:
         with Cluster([RANKS]) as cluster:
-            run(
-                WAYS["killed in an all-reduce"], "troupe", cluster
-            )  # what is built and imported once
+            run(WAYS["killed in an all-reduce"], "troupe", cluster)  # built and imported once
             yield from table(ways, rounds, cluster)
     for (
         name,

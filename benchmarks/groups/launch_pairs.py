@@ -171,7 +171,7 @@ class Side:
 
     def time(self, kind: str) -> float:
         assert self._driver.stdin is not None and self._driver.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and its log says why
+        with contextlib.suppress(BrokenPipeError):  # the process has ended, and its log says why
             print(kind, file=self._driver.stdin, flush=True)
         line = self._driver.stdout.readline()
         if not line:

@@ -34,7 +34,7 @@ def loop(folder: str) -> None:
     torch.set_num_threads(1)
     signal.signal(
         signal.SIGTERM, lambda *_: None
-    )  # it would be raised in the middle of what follows; the end of the collective is measured
+    )  # an error would be raised later, in other code; the end of the collective is measured
     rank, values = dist.get_rank(), torch.ones(FLOATS)
     dist.all_reduce(values)
     say(folder, f"begun.{rank}", os.getpid())
@@ -54,7 +54,7 @@ def say(folder: str, name: str, what) -> None:
 
 
 def awaited(folder: str, name: str, count: int, patience_s: float) -> dict[int, object]:
-    """What ranks have said under this name, once so many have, or the patience is over."""
+    """Return the ranks' values under this name, once there are `count` or the patience is over."""
     deadline = time.monotonic() + patience_s
     while True:
         found = {

@@ -89,7 +89,7 @@ def restarted(folder: str) -> None:
 
     signal.signal(
         signal.SIGTERM, lambda *_: None
-    )  # it would be raised in the middle of what follows; the end of the collective is measured
+    )  # an error would be raised later, in other code; the end of the collective is measured
     dist.init_process_group("gloo")
     steps(folder, dist.get_rank(), os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0")
 
@@ -123,8 +123,8 @@ def by_torchrun() -> tuple[float, float]:
         return times(
             folder,
             RANKS,
-            # what its ranks did counts: one in eight aborts in torch's own threads when the
-            # interpreter ends
+            # The ranks' results count, not the exit code: one in eight aborts in torch's own
+            # threads when the interpreter ends
         )
 
 
@@ -165,7 +165,8 @@ def torchrun(folder: str, *more: str, **variables: str) -> None:
         try:
             process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
-            process.terminate()  # its ranks are in sessions of their own: it ends them itself
+            # The ranks are in sessions of their own: the process ends them itself
+            process.terminate()
 
 
 def main() -> None:

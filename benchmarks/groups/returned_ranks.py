@@ -29,7 +29,7 @@ BACKENDS = ("gloo", "troupe")
 
 
 def leave(how: str, mark: str) -> None:
-    """What rank 1 does at its end; with "return" its function goes on to return."""
+    """End rank 1 in the given way; with "return" its function goes on to return."""
     pathlib.Path(mark).write_text(str(time.time()))
     if how == "exit":
         sys.exit(0)
@@ -132,7 +132,7 @@ def ends_well(shape: str, backend: str, apart_s: float) -> int:
         if rank != LEAVES:
             pause.wait(
                 apart_s / (rank + 1)
-            )  # what rank 1 began and did not wait for ends as late as that
+            )  # operations that rank 1 began without waiting for them end as late as that
         work = dist.all_reduce(one, async_op=True)
         if rank != LEAVES:
             work.wait()
@@ -182,7 +182,8 @@ HEALTHY = (
 
 
 def run_failing(number: int, folder: pathlib.Path) -> tuple[str, float, str]:
-    """(what it was, seconds from rank 1's return to the launch's failure, what was wrong or "")."""
+    """Run a failing case; return (case, seconds from rank 1's return to the launch's failure, fault
+    or "")."""
     from troupe import exceptions
     from troupe.launch import distributed
 
@@ -207,7 +208,7 @@ def run_failing(number: int, folder: pathlib.Path) -> tuple[str, float, str]:
 
 
 def run_healthy(number: int, apart_s: float) -> tuple[str, float, str]:
-    """(what it was, its seconds, what was wrong or "")."""
+    """Run a healthy case; return (case, its seconds, fault or "")."""
     from troupe.launch import distributed
 
     shape, backend, begin = (
@@ -222,7 +223,7 @@ def run_healthy(number: int, apart_s: float) -> tuple[str, float, str]:
             .result(LIMIT_S)
         )
         wrong = "" if given == list(range(RANKS)) else f"gave {given}"
-    except Exception as error:  # whatever it is, it is a launch that was to end well
+    except Exception as error:  # raised by a launch that should have succeeded
         wrong = str(error).splitlines()[0]
     return f"{shape}, {backend}", time.monotonic() - begin, wrong
 

@@ -33,7 +33,7 @@ class Actor:
         self.tensors = {what: torch.ones(count) for what, count in SIZES.items()}
 
     def give(self, what: str) -> object:
-        """One of them."""
+        """Return one of the tensors."""
         return self.tensors[what]
 
     def look(self, tensor: object) -> float:

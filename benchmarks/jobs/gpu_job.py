@@ -12,8 +12,8 @@ WARM_UP_STEPS, STEPS = 30, 100
 
 
 def run(work: str) -> float:
-    """One rank: forms the group of its environment, one all-reduce; with "ddp_steps" the median
-    time of a DDP step."""
+    """Run one rank: forms the group of its environment, one all-reduce; with "ddp_steps" returns
+    the median time of a DDP step."""
     import torch
     import torch.distributed as dist
 

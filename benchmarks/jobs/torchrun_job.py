@@ -1,4 +1,5 @@
-"""What torchrun runs in benchmarks/launch.py: the same work as the other contenders."""
+"""The program that torchrun runs in benchmarks/launch.py: the same work as the other
+contenders'."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a decision costs when 10,000 trials are recorded."""
+"""Cost of a decision when 10,000 trials are recorded."""
 
 import random
 import time

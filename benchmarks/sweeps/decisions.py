@@ -1,5 +1,5 @@
-"""What schedulers decide, beside Ray's own: the same random traces for both, differences counted by
-their cause.
+"""Decisions of schedulers, compared with Ray's own: the same random traces for both, differences
+counted by their cause.
 
 A trace ends at the first difference: from there on the two have seen other things. Both sides are
 asked in one process, so the interpreter given has Ray and can load this checkout's package.
@@ -38,8 +38,8 @@ def value_of(generator: random.Random, kind: str) -> Any:
 
 
 class Trace:
-    """One random history of a sweep, shown to both; `difference`: what they decided otherwise, and
-    after what."""
+    """A random history of a sweep, given to both; `difference`: where their decisions differ, and
+    after which event."""
 
     def __init__(self, name: str, kind: str, seed: int) -> None:
         self.name, self.kind, self.generator = name, kind, random.Random(f"{name} {kind} {seed}")

@@ -1,10 +1,10 @@
-"""What Ray's schedulers ask of its engine: trials and a controller."""
+"""The engine that Ray's schedulers expect: trials and a controller."""
 
 from typing import Any
 
 
 class RayTrial:
-    """What Ray's schedulers ask of a trial."""
+    """The trial that Ray's schedulers expect."""
 
     def __init__(self, name: str) -> None:
         self.trial_id = self.experiment_tag = name
@@ -26,7 +26,7 @@ class RayTrial:
 
 
 class RayController:
-    """What Ray's schedulers ask of the engine."""
+    """The engine that Ray's schedulers expect."""
 
     search_alg = None
 

@@ -101,7 +101,7 @@ def reports(config: dict) -> dict:
 
 
 def stopped(config: dict) -> None:
-    """Its first report stops it. Both ends are of one clock of the host."""
+    """Report once, which stops the trial. Both times are of one clock of the host."""
     from troupe import tune
 
     tune.report(

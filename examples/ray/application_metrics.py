@@ -43,7 +43,7 @@ class Server:
         return len(request)
 
     def report(self) -> tuple[str, int]:
-        """Its name, and how many it has answered."""
+        """Return the actor's name, and how many calls it has answered."""
         return self.name, self.handled
 
 

@@ -25,7 +25,7 @@ class Signal:
         self.event, self.cleaned = asyncio.Event(), False
 
     async def set(self) -> None:
-        """Whoever waits goes on."""
+        """Wake the waiting calls."""
         self.event.set()
 
     async def wait(self) -> None:
@@ -41,7 +41,7 @@ class Signal:
             self.cleaned = True
 
     async def was_cleaned(self) -> bool:
-        """Whether forever() was left by its cancellation."""
+        """Return True if forever() was left by its cancellation."""
         return self.cleaned
 
 
@@ -72,10 +72,10 @@ print("while it ran:", outcome(running))
 
 running = stuck.remote(signals[1])
 ray.get(signals[1].wait.remote())
-ray.cancel(running, force=True)  # its process ends
+ray.cancel(running, force=True)  # ends the process
 try:
     ray.get(running, timeout=60)
-except (TaskCancelledError, WorkerCrashedError):  # which one: as it comes
+except (TaskCancelledError, WorkerCrashedError):  # either error, by timing
     print("by force: over")
 
 coroutine = signals[2].forever.remote()

@@ -32,7 +32,7 @@ class Measurer:
                 self.done = json.load(file)
 
     def measure(self, word: str) -> int:
-        """Its length, which is in the checkpoint before it is answered."""
+        """Return the word's length, after writing it to the checkpoint."""
         self.done[word] = len(word)
         part = f"{self.path}.part"
         with open(part, "w", encoding="utf-8") as file:
@@ -41,7 +41,7 @@ class Measurer:
         return len(word)
 
     def state(self) -> tuple[bool, dict[str, int]]:
-        """Whether this process is not the first, and all that is known."""
+        """Return (this process is a later one, all lengths so far)."""
         return ray.get_runtime_context().was_current_actor_reconstructed, self.done
 
     @ray.method(max_task_retries=0)

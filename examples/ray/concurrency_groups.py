@@ -45,7 +45,7 @@ class Store:
         return len(self.loading)
 
     def let_go(self) -> None:
-        """Of no group: the default one, of one thread."""
+        """Set the event; runs in the default group, of one thread."""
         self.finish.set()
 
 

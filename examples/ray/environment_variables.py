@@ -18,7 +18,7 @@ import ray
 
 @ray.remote(num_cpus=0.25)
 def mode() -> str | None:
-    """What this process has."""
+    """Return the variable of this process."""
     return os.environ.get("SOLVER_MODE")
 
 
@@ -30,11 +30,11 @@ class Solver:
         self.mode = os.environ["SOLVER_MODE"]
 
     def what(self) -> str:
-        """Its mode."""
+        """Return the actor's mode."""
         return self.mode
 
     def of_a_task(self) -> str | None:
-        """What a task has that is started here without an environment of its own."""
+        """Return the variable of a task that is started here without an environment of its own."""
         return ray.get(mode.remote())
 
 

@@ -22,12 +22,12 @@ class Watch:
         self.now = self.most = 0
 
     def enter(self) -> None:
-        """One more."""
+        """Count a call that enters."""
         self.now += 1
         self.most = max(self.most, self.now)
 
     def leave(self) -> None:
-        """One less."""
+        """Count a call that leaves."""
         self.now -= 1
 
     def seen(self) -> int:

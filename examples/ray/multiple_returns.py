@@ -41,7 +41,7 @@ def up_to(number: int) -> list[int]:
 
 @ray.remote(num_cpus=0.25)
 class Statistics:
-    """Of numbers that it was given."""
+    """Statistics of a list of numbers."""
 
     def __init__(self, numbers: list[int]) -> None:
         self.numbers = numbers

@@ -17,7 +17,7 @@ SMALL = 5_000  # a task costs about a millisecond: what takes less is done at on
 
 
 def split(numbers: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Those below, equal to and above the middle one of three."""
+    """Return the numbers below, equal to and above the middle one of three."""
     pivot = sorted((numbers[0], numbers[len(numbers) // 2], numbers[-1]))[1]
     below = [each for each in numbers if each < pivot]
     same = [each for each in numbers if each == pivot]

@@ -19,7 +19,7 @@ import ray
 
 @ray.remote(num_cpus=0.25)
 def kind(value) -> str:
-    """What arrives."""
+    """Return the type of the argument as it arrives."""
     return type(value[0] if isinstance(value, list) else value).__name__
 
 
@@ -41,7 +41,7 @@ def double(array: np.ndarray) -> np.ndarray:
 
 @ray.remote(num_cpus=0.25)
 def total(array: np.ndarray) -> float:
-    """Its sum."""
+    """Return the sum of the array."""
     return float(array.sum())
 
 
@@ -59,5 +59,5 @@ print("one array, four tasks:", ray.get([part.remote(ref, index) for index in ra
 print("a chain without the driver:", ray.get(total.remote(double.remote(ref))))
 (inner,) = ray.get(make.remote())
 print("a ref to a ref:", float(ray.get(inner).sum()))
-ones[0] = 5.0  # what was put is a copy
+ones[0] = 5.0  # put() made a copy
 print("the caller's own is as it was:", float(ray.get(ref)[0]))

@@ -41,7 +41,7 @@ class Worker:
         self.values = self.points @ TRUE
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """Of the squared error at these weights."""
+        """Return the gradient of the squared error at these weights."""
         return 2 * self.points.T @ (self.points @ weights - self.values) / len(self.points)
 
 
@@ -55,7 +55,7 @@ print("synchronous: found", ray.get(weights).round(2).tolist())
 
 server = Server.remote()
 under_way = {worker.gradient.remote(server.get.remote()): worker for worker in workers}
-for _ in range(120):  # whoever is ready gets the weights of now
+for _ in range(120):  # a ready worker gets the current weights
     (ready,), _ = ray.wait(list(under_way), num_returns=1)
     worker = under_way.pop(ready)
     under_way[worker.gradient.remote(server.apply.remote(ready))] = worker

@@ -31,7 +31,7 @@ class Member:
     """Something in a bundle."""
 
     def place(self) -> tuple[str, str | None]:
-        """Where it is."""
+        """Return the actor's node and placement group."""
         context = ray.get_runtime_context()
         return context.get_node_id(), context.get_placement_group_id()
 
@@ -40,7 +40,7 @@ class Member:
         threading.Event().wait()
 
     def of_a_task(self) -> tuple[str, str | None]:
-        """Where a task is that is made here."""
+        """Return the node and placement group of a task made here."""
         return ray.get(where.remote())
 
 

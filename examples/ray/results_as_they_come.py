@@ -23,7 +23,7 @@ class Gate:
         self.event = asyncio.Event()
 
     async def open(self) -> None:
-        """Whoever waits goes on."""
+        """Wake the waiting calls."""
         self.event.set()
 
     async def passed(self) -> None:

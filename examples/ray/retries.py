@@ -17,7 +17,7 @@ import ray
 
 
 def count_run(folder: str, name: str) -> int:
-    """Which run of `name` this is, by a file of marks that outlives the process."""
+    """Return the number of this run of `name`, by a file of marks that outlives the process."""
     with open(os.path.join(folder, name), "a+", encoding="utf-8") as file:
         file.write("x")
         file.flush()
@@ -26,7 +26,7 @@ def count_run(folder: str, name: str) -> int:
 
 @ray.remote(num_cpus=0.5, max_retries=3)
 def lost_twice(folder: str) -> int:
-    """Its process ends in the first two runs.
+    """Return the number of the run; the process ends in the first two runs.
 
     Lost processes are retried without being asked for.
     """

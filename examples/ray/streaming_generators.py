@@ -23,7 +23,7 @@ def chunks(numbers: list[int], size: int):
 
 @ray.remote(num_cpus=0.5)
 def total(numbers: list[int]) -> int:
-    """Their sum."""
+    """Return the sum of the numbers."""
     return sum(numbers)
 
 

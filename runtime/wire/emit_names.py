@@ -16,8 +16,8 @@ from typing import Final
 
 
 def constants(name: str, values: list[str]) -> str:
-    """One enum as a class of constants: a constant costs nothing at import, and a message holds the
-    plain string."""
+    """Return an enum as a class of constants: a constant costs nothing at import, and a message
+    holds the plain string."""
     names = [snake(value).rstrip("_") for value in values]
     lines = "".join(f'    {each.upper()}: Final = "{each}"\n' for each in names)
     return f'\n\nclass {name}:\n    """Values of the schema\'s enum {name}."""\n\n{lines}'

@@ -15,7 +15,7 @@ ORDER = ["types", "session", "node", "client", "process", "journal"]
 @dataclasses.dataclass
 class Type:
     kind: str  # bool, int, float, text, data, id, enum, struct, list
-    name: str = ""  # of the schema: UInt32, NodeId, Failure
+    name: str = ""  # a type of the schema: UInt32, NodeId, Failure
     item: "Type | None" = None
 
 
@@ -51,7 +51,7 @@ class Schema:
     enums: dict[str, Enum]
     ids: list[str]
     kinds: list[tuple[str, str]]  # (union field, struct name), in wire order
-    events: list[tuple[str, str]]  # the same of the journal's Event
+    events: list[tuple[str, str]]  # members of the journal's Event
 
 
 def snake(name: str) -> str:

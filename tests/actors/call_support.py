@@ -1,5 +1,5 @@
-"""What the call path's tests share: the extension module, actors as forked processes, one actor
-class."""
+"""Parts shared by the call path's tests: the extension module, actors as forked processes, one
+actor class."""
 
 import asyncio
 import importlib.util
@@ -47,7 +47,7 @@ class CallError(Exception):
 
 
 class Odd(Exception):
-    """Its __init__ does not take its args."""
+    """An exception whose __init__ does not take its args."""
 
     def __init__(self, a, b):
         super().__init__("odd one")

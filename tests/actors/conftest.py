@@ -41,7 +41,7 @@ def start():
 
 @pytest.fixture
 def fifo(tmp_path):
-    """What a method reads that is to take until the test lets it end, by writing into it."""
+    """A FIFO for a method to read until the test lets it end, by writing into it."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return path

@@ -65,7 +65,7 @@ def test_killed_actor_without_verdict(start):
     actor = start(Counter)
     c = actor.connect(grace_s=0.3)
     refs = [c.call("sleep", 60) for _ in range(3)]
-    wait(refs, 1, 0.05)  # sent
+    wait(refs, 1, 0.05)  # time for the call to be sent
     actor.kill()
     for ref in refs:
         code, text = code_of(ref)
@@ -264,7 +264,7 @@ def test_signal_handlers_run_in_an_idle_actor(start):
 
     actor = start(Handling)
     c = actor.connect()
-    with pytest.raises(AttributeError):  # it serves, so the handler is there
+    with pytest.raises(AttributeError):  # the actor serves, so the handler is installed
         get(c.call("nothing"), 20)
     actor.kill(signal.SIGTERM)
     assert os.waitstatus_to_exitcode(actor.wait()) == 7

@@ -19,7 +19,7 @@ def frame(body=b"", magic=0x5254, version=2, kind=1, flags=0, ext=0, size=None, 
     return struct.pack("<HBBHHIIQQ", magic, version, kind, flags, ext, size, attach, seq, 0) + body
 
 
-REPLIES = 400  # of 1 MiB
+REPLIES = 400  # replies of 1 MiB
 CALL_F = struct.pack("<HHHH", 0, 0, 0, 0) + struct.pack("<H", 1) + b"f" + b"\0" * 5
 
 
@@ -126,7 +126,8 @@ def resident_mib(pid):
 
 def test_slow_reader_is_paused_and_others_are_served(start):
     actor = start(Counter)
-    before = resident_mib(actor.pid)  # it was forked from this process, whose memory it shares
+    # The actor was forked from this process, whose memory it shares
+    before = resident_mib(actor.pid)
     s = socket.socket(socket.AF_UNIX)
     s.connect(actor.path)
     s.settimeout(5)

@@ -90,12 +90,13 @@ def test_an_argument_that_failed_is_the_calls_answer(start):
     pair = c.method("note;returns=2")(waits)
     stream = c.method("each;returns=*")(waits)
     nothing = c.call("note", gone, 1)
-    del _  # who was to answer it is gone
+    del _  # the answering process is gone
     assert "gone" in failed(nothing)
     resolver.set_error(ACTOR_DIED, "it is no more")
     assert [failed(ref) for ref in pair] == ["it is no more"] * 2
     assert failed(next(stream)) == "it is no more"
-    assert failed(c.call("note", waits)) == "it is no more"  # it had failed before the call
+    # The argument had failed before the call
+    assert failed(c.call("note", waits)) == "it is no more"
     assert get(c.call("all"), 20) == []
 
 

@@ -106,7 +106,7 @@ def test_many_threads_on_one_channel(start):
             mine += get([c.call("inc") for _ in range(700)], 30)
             assert mine == sorted(mine)
             seen.extend(mine)
-        except BaseException as e:  # shown by the assertion below
+        except BaseException as e:  # reported by the assertion below
             errors.append(e)
 
     threads = [threading.Thread(target=work) for _ in range(8)]

@@ -1,4 +1,4 @@
-"""What a session knows of launches, actors and groups: who waits wakes, and what is kept does not
+"""A session's knowledge of launches, actors and groups: waiters wake, and stored entries do not
 grow with its age."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from troupe.util.serialization import deregister_serializer, register_serializer
 
 
 class Two(Exception):
-    """Its text is all that Exception knows of it."""
+    """An exception of which Exception knows only the text."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"{code} for {path}")

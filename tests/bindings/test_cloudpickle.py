@@ -1,4 +1,4 @@
-"""What Troupe pickles functions and classes with: their code keeps its file's name."""
+"""The pickler of functions and classes: their code keeps its file's name."""
 
 from __future__ import annotations
 

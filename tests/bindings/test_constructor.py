@@ -1,5 +1,4 @@
-"""What an actor's process does with the refs inside its constructor's arguments, as its maker
-brings them; without a cluster."""
+"""Refs inside an actor's constructor arguments, as its maker brings them; without a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ def test_what_is_brought_is_loaded_in_the_call_that_brings_it() -> None:
         brought.take(b"")
     held.clear()
     with pytest.raises(exceptions.ActorExit):
-        brought.take(b"")  # sent again
+        brought.take(b"")  # sent a second time
     assert brought.given() == ("the refs",)
 
 

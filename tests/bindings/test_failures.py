@@ -1,4 +1,4 @@
-"""What is shown of a failure: the program's own frames, of a crash what stood before Python's fault
+"""The text of a failure: the program's own frames, for a crash the output before Python's fault
 handler, and no C++ frames of torch's."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ OURS = os.path.join(os.path.dirname(troupe.__file__), "_rank.py")
 
 
 def called_by_the_runtime(source: str) -> BaseException:
-    """What `source` raises when two functions, one in the other, of a file of the package call
-    it."""
+    """Return the exception of `source` when two functions, one in the other, of a file of the
+    package call it."""
     lines = "def outer(call):\n    inner(call)\ndef inner(call):\n    call()\n"
     names: dict = {}
     exec(compile(lines, OURS, "exec"), names)

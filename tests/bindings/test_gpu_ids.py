@@ -13,8 +13,7 @@ import troupe
 from troupe._base.context import ActorContext
 from troupe._cluster import variables
 
-# what the process began with, what the node has given its actor (None: it is a rank or a driver),
-# the ids
+# (environment at the start, GPUs that the node gave the actor (None: a rank or a driver), ids)
 CASES = [
     ({"CUDA_VISIBLE_DEVICES": "0,1"}, None, [0, 1]),
     ({"CUDA_VISIBLE_DEVICES": "3"}, [0], [3]),
@@ -22,7 +21,7 @@ CASES = [
     ({"CUDA_VISIBLE_DEVICES": "GPU-d885309d"}, [0], ["GPU-d885309d"]),
     ({"CUDA_VISIBLE_DEVICES": ""}, [], []),
     ({}, None, []),
-    ({}, [2], [2]),  # its program chooses the device itself
+    ({}, [2], [2]),  # the program chooses the device itself
     ({"CUDA_VISIBLE_DEVICES": "4,5,6"}, [2], [2]),
 ]
 
@@ -35,5 +34,5 @@ def test_ids_are_as_the_nodes_mask_names_them(
     monkeypatch.setattr(
         ActorContext, "current", None if given is None else SimpleNamespace(gpu_ids=given)
     )
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")  # what the program has made of it since
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")  # set by the program since
     assert troupe.get_gpu_ids() == ids

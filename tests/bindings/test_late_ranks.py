@@ -1,4 +1,4 @@
-"""Which ranks others wait for (L1 to L5 of `_process/late_ranks`), and the words."""
+"""Ranks that others wait for (L1 to L5 of `_process/late_ranks`), and the texts."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def works(begun: int) -> Answer:
     ("answers", "found"),
     [
         ([waits(5), works(4), waits(5)], [1]),  # L1
-        ([waits(5), waits(4), waits(5)], [1]),  # it waits in another operation than the others
+        ([waits(5), waits(4), waits(5)], [1]),  # rank 1 waits in another operation than the others
         ([waits(5), None, works(4)], [1, 2]),  # L2
         ([waits(5), waits(5)], []),  # L3: they will get on, or an operation of theirs takes long
         ([works(5), works(4)], []),  # L3: nobody waits
-        ([works(6), waits(5), works(5)], []),  # who is further, or as far, is not waited for
+        # A rank that is further, or as far, is not waited for
+        ([works(6), waits(5), works(5)], []),
         ([None, None], []),
     ],
 )

@@ -1,5 +1,5 @@
-"""What a link to an actor makes of the head's word of it, by the numbers of
-`_actors/link_state.py`; and any lives of an actor, told in order and out of it."""
+"""The rules of a link to an actor, by the numbers of `_actors/link_state.py`; and random lives of
+an actor, reported in order and out of it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_ls6_a_process_is_given_what_it_waits_for_once() -> None:
     assert told(link, "starting", 1, 0, "", gives=True) == ()
     assert told(link, "starting", 1, 0, "p1", gives=True) == (BRING,)
     assert told(link, "starting", 1, 0, "p1", gives=True) == ()
-    assert told(link, "starting", 1, 0, "p2", gives=True) == (BRING,)  # its worker was started anew
+    assert told(link, "starting", 1, 0, "p2", gives=True) == (BRING,)  # the worker was started anew
     assert told(link, "starting", 2, 1, "p3", gives=True) == (BRING, REFUSE)
     assert told(link, "starting", 1, 0, "p1", gives=True) == ()
     assert told(link, "starting", 3, 2, "p4") == (REFUSE,)  # nothing is to be given

@@ -414,7 +414,7 @@ def test_the_text_of_a_failed_launch() -> None:
     ]
 
 
-KINDS = {  # what is said first of a rank, by the kind of its failure and what else that says
+KINDS = {  # first line about a rank, by the kind of its failure and its other fields
     "hung": ({"signal": 9}, "rank 1 hung on node-c", True),
     "killed": ({"signal": 15}, "rank 1 was killed by SIGTERM on node-c", True),
     "exited": ({"pid": 9, "exit_code": 3}, "rank 1 exited with code 3 on node-c", True),
@@ -662,7 +662,7 @@ def test_a_sound_token_s_cluster_is_read_as_the_native_module_reads_it() -> None
 
 
 def test_the_stub_of_the_extension_says_what_the_extension_offers() -> None:
-    """What checkers read of `troupe._native` is what scripts/native_stub.py makes of this build."""
+    """The stub of `troupe._native` equals the output of scripts/native_stub.py for this build."""
     root = Path(__file__).parents[2]
     made = run(f"""
 import sys

@@ -1,4 +1,4 @@
-"""What pickles of Troupe's own things name (troupe/_pickled.py): public modules and that one.
+"""Names in pickles of Troupe's own objects (troupe/_pickled.py): public modules and that one.
 
 Method: what is pickled is loaded by an unpickler that notes every name it is asked for. Handles,
 refs and groups, which need a cluster: tests/e2e/objects/test_pickled_names.py.

@@ -1,4 +1,4 @@
-"""What a queue's actor keeps, and the turns of a process at it, against their rules; no
+"""The state of a queue's actor, and the turns of a process at it, against their rules; no
 processes."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_QL2_a_cancelled_getter_has_nothing(given: bool) -> None:
         line = Line(None)
         first, second = await waits(line.get(None), line.get(None))
         if given:
-            line.add(["a"])  # it is the first one's, which has not run since
+            line.add(["a"])  # the item is the first getter's, which has not run since
         first.cancel()
         await asyncio.wait([first])
         if not given:

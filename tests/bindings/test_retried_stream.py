@@ -1,4 +1,4 @@
-"""What a retried stream gives while the answer of its call is still under way, without processes.
+"""A retried stream while the answer of its call is still under way, without processes.
 
 Method: attempts that are stand-ins, whose items and answers come when the test says.
 """
@@ -54,7 +54,7 @@ class Attempt:
 
 
 class Stream(retried_streams.RetriedStream):
-    """Of attempts that the test has made."""
+    """A stream of attempts that the test has made."""
 
     def __init__(self, *attempts: Attempt) -> None:
         self._waiting = collections.deque(attempts)

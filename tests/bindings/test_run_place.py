@@ -146,7 +146,7 @@ def test_names_of_nodes() -> None:
     assert found.name_of(1) == "node 1 (gpu09)" and place.read(LWS).name_of(2) == "node 2"
 
 
-@settings(deadline=None)  # it reads the wall clock: a busy machine is no defect
+@settings(deadline=None)  # reads the wall clock: a busy machine is no defect
 @given(st.text(alphabet="ab[]-,019 ", max_size=30))
 def test_any_list_of_hosts_is_read_or_refused(text: str) -> None:
     try:

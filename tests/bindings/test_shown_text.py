@@ -1,5 +1,4 @@
-"""What a terminal and a notebook's cell are given of ranks' output: how wide, in whose colours, how
-much. Pure."""
+"""Ranks' output in a terminal and a notebook's cell: how wide, in whose colours, how much. Pure."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PATIENCE_S = 10
 
 
 class _Session:
-    """What Watch wants of one."""
+    """The part of a session that Watch uses."""
 
     def __init__(self) -> None:
         self.board = Board()
@@ -33,8 +33,8 @@ def _blocked(thread: int) -> bool:
 
 @contextlib.contextmanager
 def _interrupted_by_another_thread(release: Callable[[], object]) -> Iterator[None]:
-    """What is done in it waits until another thread raises SIGINT; `release` ends the wait if that
-    does not."""
+    """Let another thread raise SIGINT while the block waits; `release` ends the wait if that does
+    not."""
     main = threading.get_native_id()
     over, late = threading.Event(), threading.Event()
 

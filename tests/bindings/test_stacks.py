@@ -1,5 +1,4 @@
-"""What `troupe stack` says where something stands in the way of the reading: the settings are made
-up, the texts are real."""
+"""`troupe stack` where the reading is refused: the settings are made up, the texts are real."""
 
 from __future__ import annotations
 

@@ -41,4 +41,4 @@ def test_a_call_that_is_cancelled_again_begins_anew_and_others_go_on() -> None:
     assert reminders.take(2 * FIRST_S) == [1] and sorted(reminders.take(3 * FIRST_S)) == [2]
     other.over = True
     reminders.add(Ref(), 3, 1.0)
-    assert len(reminders._open) == 2  # what is over is not kept
+    assert len(reminders._open) == 2  # ended tasks are not kept

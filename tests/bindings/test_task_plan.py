@@ -118,7 +118,7 @@ def test_when_it_is_looked_again() -> None:
     assert decide(view(2)).look_again == COMES_S
     assert decide(view(100)).look_again == LOOK_S  # all that may be asked for is
     assert decide(view(lanes=(Lane(1, 2, True, 0.0),))).look_again == LOOK_S
-    assert decide(view(100)).when_idle  # what is asked for is in vain then
+    assert decide(view(100)).when_idle  # the requests are in vain then
 
 
 def test_nothing_that_waits_is_ever_without_a_process_to_come() -> None:

@@ -1,5 +1,4 @@
-"""Where nodes stand and where a reservation lies: the tree and the picture, of data made up
-here."""
+"""Positions of nodes and of a reservation: the tree and the picture, of data made up here."""
 
 from __future__ import annotations
 

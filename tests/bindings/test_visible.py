@@ -67,10 +67,8 @@ def samples(count: int = 5000) -> list[str]:
 
 
 def controls(shown: str) -> set[str]:
-    """What of it a terminal, or whoever lays out text, obeys."""
-    joiners = (
-        "\u200c\u200d\u00ad\u180e"  # they change the shape of what is beside them, and no more
-    )
+    """Return the characters that a terminal, or a layout program, obeys."""
+    joiners = "\u200c\u200d\u00ad\u180e"  # joiners change only the shape of their neighbours
     return {
         each
         for each in shown

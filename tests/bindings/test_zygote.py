@@ -74,8 +74,7 @@ class Worker:
         return fields
 
     def read(self) -> None:
-        """One datagram: children that are announced are known from then on, the rest is for
-        next()."""
+        """Read one datagram: announced children are known from then on, the rest is for next()."""
         data, fds, _, _ = socket.recv_fds(self.socket, 1 << 20, 4)
         for each in fds:
             os.close(each)
@@ -104,7 +103,7 @@ class Worker:
         return {pid for pid in self.children() if title_of(pid) == "troupe: parked"}
 
     def all_parked(self) -> set[int]:
-        """The same, once there are as many as are wanted."""
+        """Return the parked processes, once there are as many as are wanted."""
         until(
             lambda: len(self.parked()) == self.wanted,
             f"{self.wanted} parked ({self.log.read_text()})",
@@ -365,7 +364,7 @@ ctypes.CDLL = Recording
 def test_forked_and_executed_processes_name_their_worker_as_the_one_that_may_read_them(
     tmp_path: Path,
 ) -> None:
-    """Seen at the call, for most kernels that tests run on have no Yama; this process is the
+    """Observed at the call, for most kernels that tests run on have no Yama; this process is the
     worker."""
     record = tmp_path / "record"
     (tmp_path / "sitecustomize.py").write_text(RECORD_PRCTL)

@@ -54,7 +54,7 @@ TESTS = {"conftest", "tests", "setup-dev"}
 
 
 def public(name: str) -> bool:
-    """Whether no part of a dotted name is private."""
+    """Return True if no part of a dotted name is private."""
     return not any(part.startswith("_") for part in name.split("."))
 
 
@@ -84,7 +84,7 @@ def names_of(module: object) -> dict[str, str]:
     for name in listed:
         with contextlib.suppress(
             AttributeError, ImportError, RuntimeError
-        ):  # what is imported when it is first used, and cannot be
+        ):  # imported at its first use, and may be missing
             if public(name) or name == "__version__":
                 found[name] = kind_of(getattr(module, name))
     return found

@@ -21,7 +21,7 @@ STARTED = "troupe: no ray.init() before this call: started a cluster of this mac
 
 
 def docstring(script: Path) -> str:
-    """What it says of itself."""
+    """Return the docstring of a script."""
     return ast.get_docstring(ast.parse(script.read_text())) or ""
 
 

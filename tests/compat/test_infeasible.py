@@ -1,5 +1,5 @@
-"""What no node can hold: programs written for Ray wait for a node that joins, with the reason on
-stderr; Troupe's own are refused at once unless `infeasible="wait"` is said.
+"""Requests that no node can hold: programs written for Ray wait for a node that joins, with the
+reason on stderr; Troupe's own are refused at once unless `infeasible="wait"` is given.
 
 Method: programs on a cluster of one small node, to which a larger one is added once it is seen that
 they wait.

@@ -238,7 +238,7 @@ print(ray.get(mode.remote()), env["config"]["setup_timeout_seconds"])           
 
 
 def expected(text: str) -> list[str]:
-    """What the comments at the ends of lines say is printed."""
+    """Return the output that the comments at the ends of lines promise."""
     return " ".join(
         line.split("# ", 1)[1].strip() for line in text.splitlines() if "# " in line
     ).split()

@@ -1,5 +1,5 @@
-"""What Ray refuses where it is asked for, Ray's older ways to say things, and handles of methods as
-values: as Ray has them.
+"""Options that Ray refuses, Ray's older spellings, and handles of methods as values: as Ray has
+them.
 
 Method: programs by `troupe run-as-ray`, each of which says behind a line what Ray prints there;
 and, of what only such a program gets, what `import troupe` answers.

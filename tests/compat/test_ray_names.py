@@ -28,7 +28,7 @@ DOCUMENT = (HERE.parents[1] / "docs" / "coming" / "ray.md").read_text()
 
 
 def is_there(name: str) -> bool:
-    """Whether a program finds this name of Ray's here."""
+    """Return True if a program finds this name of Ray's here."""
     module, _, attribute = name.rpartition(".")
     if name in MODULES:
         return True

@@ -112,7 +112,7 @@ except Exception as error: print(type(error))
 
 
 def said(text: str) -> str:
-    """What the program's comments say it prints, line by line."""
+    """Return the output that the program's comments promise, line by line."""
     return "".join(
         line.partition("  # ")[2].strip() + "\n" for line in text.splitlines() if "print(" in line
     )

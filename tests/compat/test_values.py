@@ -1,4 +1,5 @@
-"""What `ray.get` and arguments give to a program written for Ray: arrays of any size are read-only.
+"""Results of `ray.get` and arguments in a program written for Ray: arrays of any size are
+read-only.
 
 Method: arrays of every shape through put, tasks and actors, in a program by `troupe run-as-ray`;
 Ray answers the same.

@@ -232,7 +232,7 @@ def test_names_directory_environment_and_output(counters: CppActorClass, tmp_pat
     rows = [
         row
         for row in troupe.util.state.list_actors()
-        if row.name == "of_cpp"  # those of earlier tests may be about to end
+        if row.name == "of_cpp"  # actors of earlier tests may be about to end
     ]
     assert [(row.class_name, row.state) for row in rows] == [("Counter", "ALIVE")]
     assert troupe.get(made.Total.remote(), timeout=60) == 2

@@ -145,7 +145,8 @@ def test_what_a_program_has_made_ends_with_its_handles_and_with_it(
 
 
 def test_a_program_that_is_killed_takes_its_actors_along(idle: Home, programs: Path) -> None:
-    counter = cpp_actor_class(programs / "actors", "Counter").remote(0)  # of this program: it stays
+    # An actor of this program: it stays
+    counter = cpp_actor_class(programs / "actors", "Counter").remote(0)
     for _ in range(2):
         with subprocess.Popen(
             [programs / "hello_actor"], stdout=subprocess.PIPE, text=True

@@ -29,7 +29,7 @@ _OPTIONS = (
 
 
 class Browser:
-    """One window of a browser."""
+    """A window of a browser."""
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver

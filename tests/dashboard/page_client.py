@@ -37,7 +37,7 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """What a person reads: the text without its markup."""
+        """The visible text, without markup."""
         return html.unescape(re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", self.text)))
 
 
@@ -47,7 +47,7 @@ class PageClient:
     def __init__(self, host: str, port: int, login: str = "") -> None:
         self.host, self.port, self.login = host, port, login
         self.cookie = ""
-        self.pid = 0  # of the process that serves it
+        self.pid = 0  # pid of the serving process
 
     def ask(
         self, method: str, path: str, body: dict[str, str] | None = None, **headers: str

@@ -75,7 +75,7 @@ def test_nobody_is_let_in_without_the_address_which_works_once_and_for_a_minute(
         ("OPTIONS", page.login, 405),
     ]:
         assert page.ask(method, path).status == status, (method, path)
-    assert page.get(page.login, Host="evil.example").status == 421  # which does not use it up
+    assert page.get(page.login, Host="evil.example").status == 421  # does not use it up
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: page.get(page.login), range(8)))
     assert sorted(each.status for each in answers) == [303] + [403] * 7

@@ -141,7 +141,7 @@ def test_foreign_names_pages_cookies_and_used_logins_are_refused(
     )
     eventually(lambda: "another origin" in window.words, what="the refusal of the form")
     window.open(f"{base}/")
-    assert "What is wrong" in window.words  # it is still logged in
+    assert "What is wrong" in window.words  # still logged in
     (cookie,) = window.driver.get_cookies()
     assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
     assert window.run("return document.cookie") == ""

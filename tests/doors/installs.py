@@ -1,5 +1,5 @@
-"""What the tests of requirements share: wheels made here, and an installer that tells of each of
-its runs."""
+"""Parts shared by the tests of requirements: wheels made here, and an installer that records each
+of its runs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Installer:
         program.chmod(0o755)
 
     def variables(self) -> dict[str, str]:
-        """Of an environment in which it is found."""
+        """Return the variables of an environment in which the installer is found."""
         return {"PATH": f"{self.folder}:{os.environ['PATH']}", "UV_FIND_LINKS": str(self.folder)}
 
     def runs(self) -> list[str]:

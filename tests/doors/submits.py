@@ -1,4 +1,4 @@
-"""What the tests of `troupe submit` share: the command in a folder of its own, and scripts."""
+"""Parts shared by the tests of `troupe submit`: the command in a folder of its own, and scripts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def torchrun_in(
 def started_in(
     folder: Path, *args: str, ignored: Sequence[signal.Signals] = ()
 ) -> subprocess.Popen:
-    """The same, while it runs; Ctrl-C is `send_signal(SIGINT)`.
+    """Start the command without waiting; Ctrl-C is `send_signal(SIGINT)`.
 
     `ignored`: signals that it is started with as ignored, as a shell's background commands are.
     """

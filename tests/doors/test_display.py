@@ -1,5 +1,5 @@
-"""What a person sees of a launch: a row while it waits, starts and has said nothing, in a terminal;
-lines elsewhere; nothing when quiet.
+"""A launch as a person sees it: a row while it waits, starts and has printed nothing, in a
+terminal; lines elsewhere; nothing when quiet.
 
 Method: programs in a pseudo terminal (tests/terminals.py) and with pipes; a launch of the test's
 own holds all CPUs while a row is to be seen. The row's words: tests/bindings/test_phase.py.

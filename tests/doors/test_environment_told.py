@@ -1,4 +1,4 @@
-"""What came along with a launch is told by its status, and no value of a variable is told anywhere.
+"""A launch's status names all that came along, and no value of a variable is shown anywhere.
 
 Method: real launches; what anybody of the machine could read is read: command lines of all
 processes, status, lists, logs.
@@ -31,7 +31,7 @@ def told(home: Home, launch: str) -> str:
     logs = "".join(path.read_text(errors="replace") for path in home.path.rglob("*.log"))
     lines = ""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             lines += path.read_bytes().decode(errors="replace")
     assert "troupe-worker" in lines
     commands = [

@@ -19,7 +19,7 @@ import troupe
 from troupe.launch import attach
 
 LIMIT_S = 4 * TIMEOUT_S
-TIMES, LINES = 4, 80_000  # of 100 bytes
+TIMES, LINES = 4, 80_000  # lines of 100 bytes
 PROGRAM = f"""
 from troupe.launch import distributed
 

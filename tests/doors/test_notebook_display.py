@@ -26,7 +26,7 @@ pytest.importorskip("ipykernel")
 
 LIMIT_S = 4 * TIMEOUT_S
 LINES = 30_000
-MESSAGES_MAX = 400  # of a cell whose ranks write 2 x LINES lines
+MESSAGES_MAX = 400  # messages of a cell whose ranks write 2 x LINES lines
 
 
 class Client(nbclient.NotebookClient):

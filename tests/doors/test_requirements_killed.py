@@ -78,7 +78,7 @@ def test_what_does_not_resolve_is_asked_once_by_those_that_wait_together(
 
 
 def _waits(pid: int) -> bool:
-    """Whether it waits for a lock of a file, as the kernel tells."""
+    """Return True if the process waits for a lock of a file, as the kernel tells."""
     return any(
         "->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines()
     )

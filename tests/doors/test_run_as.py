@@ -215,8 +215,7 @@ def test_what_is_missing_is_named_with_what_to_use(
 
 
 def test_packages_above_stay_what_is_installed(home: Home, tmp_path: Path) -> None:
-    """Who looks whether pyspark is there gets the truth, and what is there of it is the installed
-    one's."""
+    """Code that looks for pyspark gets the truth, and finds the installed package."""
     looks = (
         "import importlib.util\nprint(importlib.util.find_spec('pyspark'), "
         "importlib.util.find_spec('azure'))\n"
@@ -320,8 +319,8 @@ print(wave.changed, len(sys.meta_path) - len(there))
 
 
 def test_threads_that_import_and_set_variables_meanwhile_disturb_nothing(home: Home) -> None:
-    """What other threads change is copied before it is gone through; a finder that is done stays,
-    for who goes through them would miss the next one."""
+    """Variables that other threads change are copied before they are gone through; a finder that is
+    done stays, for a loop over the finders would miss the next one."""
     done = home.python(THREADS, timeout=2 * TIMEOUT_S)
     assert done.stdout == "True 1\n", done.stderr
 

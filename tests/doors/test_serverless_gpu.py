@@ -313,8 +313,8 @@ def told_of(done: subprocess.CompletedProcess) -> list[str]:
 
 
 def test_ranks_without_gpus(home: Home) -> None:
-    """Where no node has a GPU gpus=N is N processes and the type is ignored, said once for each
-    function; TROUPE_CPU_RANKS=0 refuses, with what to do."""
+    """On nodes without a GPU gpus=N means N processes and the type is ignored, reported once for
+    each function; TROUPE_CPU_RANKS=0 refuses, with what to do."""
     for value in ("0", "False"):
         done = home.python(NO_GPUS, env={"TROUPE_CPU_RANKS": value})
         assert done.returncode == 1 and "PlacementError" in done.stderr, done.stderr
@@ -403,8 +403,8 @@ def test_what_asks_for_gpus_in_a_launch_of_cpu_ranks_gets_cpus(home: Home) -> No
 def test_a_program_that_names_no_cluster_runs_on_the_one_of_this_host_else_on_its_own(
     home: Home,
 ) -> None:
-    """What was found is said once, in one line, with what gpus= means there; of several clusters
-    one has to be named. More ranks than CPUs share them."""
+    """The cluster found is named once, in one line, with the meaning of gpus= there; with several
+    clusters one has to be named. More ranks than CPUs share them."""
     done = home.python(REMOTE)
     assert done.stdout == f"True ['{os.uname().nodename}']\n", done.stderr
     first, second = told_of(done)
@@ -476,9 +476,9 @@ print("child", dist.get_backend(), sys.customized)
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_nccl_is_gloo_on_cpu_ranks(home: Home, tmp_path: Path) -> None:
-    """Of all that names it, said once, also in interpreters that a rank starts, whose own
-    sitecustomize runs; what needs CUDA is an error that names the line, as nothing of CUDA is
-    changed."""
+    """All spellings of NCCL become Gloo, reported once, also in interpreters that a rank starts,
+    whose own sitecustomize runs; code that needs CUDA fails with an error that names the line, as
+    nothing of CUDA is changed."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n_HERE = _GROUPS = None\nsys.customized = __file__"
     )

@@ -122,7 +122,7 @@ sys.stderr.write(f"err {os.environ['RANK']}\\n")
 
 
 def test_prefixes_and_filtered_files_are_torchruns(idle: Home, tmp_path: Path) -> None:
-    """Of teed streams; by default the role and the local rank, else by the template.
+    """Teed streams have prefixes: by default the role and the local rank, else by the template.
 
     A filter with two commas has one of its own.
     """
@@ -413,8 +413,8 @@ main()
 def test_the_error_file_of_a_launcher_that_was_told_to_end_is_torchruns(
     idle: Home, tmp_path: Path
 ) -> None:
-    """It names the signal, also where a rank has recorded an exception on it; and a launch that
-    never began names why."""
+    """The file names the signal, also where a rank has recorded an exception on it; for a launch
+    that never began it names why."""
     folder = project(tmp_path / "w", told=FAILS_WHEN_TOLD)
     commands = {}
     for who, module in (

@@ -160,7 +160,7 @@ def test_the_output_is_rank_0s_and_not_the_last_writers(here: Home) -> None:
 
 
 def test_outputs_of_any_size_and_callables_of_any_kind(here: Home) -> None:
-    """Of pyspark's own tests: an output of many chunks."""
+    """From pyspark's own tests: an output of many chunks."""
 
     class Trainer:
         def __init__(self) -> None:
@@ -278,7 +278,7 @@ def test_b2_the_last_lines_have_what_stderr_said_however_early_it_was_read() -> 
     assert tail.of(1) == [*(f"error {number}" for number in range(150, 200)), *["end"] * 50]
 
 
-# What fails.
+# Failures.
 
 
 def test_a_functions_exception_is_a_runtime_error_and_its_own_type(
@@ -319,7 +319,7 @@ def test_a_rank_that_ends_without_an_output(
 
 
 def test_an_output_that_cannot_travel(here: Home, tmp_path: Path) -> None:
-    """What cannot be pickled on rank 0 is named there; what cannot be made again here, here."""
+    """A value that cannot be pickled is named on rank 0; one that cannot be loaded here, here."""
     with pytest.raises(
         RuntimeError,
         match=r"the result of rank 0 \(dict\) cannot be pickled: .*\n[\s\S]*result\['lock'\] \(_thread\.lock\)",

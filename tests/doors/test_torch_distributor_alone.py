@@ -34,7 +34,7 @@ SAYS = "from troupe.spark import TorchDistributor\n"
 
 
 def caller(folder: Path, *, local: bool, what: str = "train") -> subprocess.Popen:
-    """It runs, and both ranks have said so."""
+    """Start a caller and wait until both ranks have reported."""
     project(folder, holds=HOLDS.format(local=local, what=what), script=SCRIPT)
     process = started_in(folder, "run-as", "holds.py")
     assert process.stdout is not None
@@ -43,7 +43,7 @@ def caller(folder: Path, *, local: bool, what: str = "train") -> subprocess.Pope
 
 
 def ranks(home: Home) -> list[str]:
-    """Of the processes of the test, those that are a launch's."""
+    """Return the commands of the ranks among the test's processes."""
     return [command for command in home.processes().values() if command.startswith("troupe: rank ")]
 
 
@@ -83,7 +83,7 @@ def test_a_caller_that_is_killed_takes_its_ranks_of_a_cluster_along(
 
 
 def test_ctrl_c_stops_the_ranks(home: Home, tmp_path: Path) -> None:
-    """They have time for a last word, and the caller has a KeyboardInterrupt."""
+    """The ranks have time for a last word, and the caller has a KeyboardInterrupt."""
     process = caller(tmp_path / "w", local=True)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT_S)
@@ -117,7 +117,7 @@ print(TorchDistributor(num_processes=6, local_mode=True, use_gpu=False).run(lamb
 
 
 def test_use_gpu_without_gpus_names_the_machine_and_what_to_do(home: Home) -> None:
-    """Where CPU ranks are not wanted: in the constructor, as pyspark's; also of a cluster."""
+    """Where CPU ranks are not wanted: in the constructor, as pyspark's; also with a cluster."""
     code = (
         SAYS
         + """
@@ -150,7 +150,7 @@ except RuntimeError as error:
 
 
 def test_without_a_cluster_a_run_on_one_is_on_this_machine(home: Home) -> None:
-    """Said once, as is what use_gpu= means there; more nodes than there are, are this one.
+    """Reported once, as is the meaning of use_gpu= there; more nodes than there are, are this one.
 
     Of several clusters one has to be named.
     """
@@ -181,8 +181,8 @@ print(DeepspeedTorchDistributor(1, 2, localMode=False).run(lambda: os.environ["W
 
 
 def test_ranks_without_gpus_by_a_variable(home: Home) -> None:
-    """Said once a run; NCCL is Gloo there, and what asks for CUDA all the same ends in one error
-    that names the line."""
+    """Reported once a run; NCCL is Gloo there, and code that asks for CUDA all the same ends in one
+    error that names the line."""
     code = (
         SAYS
         + """

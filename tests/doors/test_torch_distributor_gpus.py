@@ -62,7 +62,7 @@ def place() -> tuple[str, str, str, str]:
 
 
 def places() -> list[tuple[str, str, str, str]]:
-    """Of all ranks."""
+    """Return the places of all ranks."""
     import torch.distributed as dist
 
     dist.init_process_group("gloo")

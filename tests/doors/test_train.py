@@ -71,7 +71,7 @@ def checkpoint_of(folder: Path, **files: str) -> Checkpoint:
 
 
 def test_reports_are_a_barrier_and_rank_0_counts(idle: Home, tmp_path: Path) -> None:
-    """What another rank wrote before its report is there when a report returns; one model on all
+    """Files another rank wrote before its report are there when a report returns; one model on all
     ranks."""
 
     def loop(config: dict) -> str:
@@ -243,7 +243,7 @@ def counting(config: dict) -> int:
             elif config["what"] == "kill in a write":
                 train._run_folder.copy_to_disk = lambda *_: os.kill(
                     os.getpid(), 9
-                )  # of this process
+                )  # owner in this process
             else:
                 raise LookupError("batch 7 is not there")
         dist.all_reduce(torch.ones(1))
@@ -566,7 +566,7 @@ def test_outside_of_a_worker(call: Callable[[], Any]) -> None:
 
 
 def test_a_training_in_an_actor_ends_with_it(idle: Home, tmp_path: Path) -> None:
-    """What it holds is given back when the process that trains is killed."""
+    """The workers' resources are given back when the process that trains is killed."""
 
     def loop(config: dict) -> None:
         (Path(config["path"]) / f"here-{train.get_context().get_world_rank()}").write_text("")

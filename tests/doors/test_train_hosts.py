@@ -65,7 +65,7 @@ def test_a_folder_that_not_all_nodes_see(hosts: dict[str, str], tmp_path: Path) 
         mine = Path(config["path"]) / f"mine-{rank}"
         mine.mkdir()
         if rank == 1:
-            _run_folder.OWNER = "elsewhere"  # of this process
+            _run_folder.OWNER = "elsewhere"  # owner in this process
         train.report({}, checkpoint=Checkpoint(mine))
 
     trainer = TorchTrainer(

@@ -158,7 +158,7 @@ def test_a_run_that_failed_is_restored_by_another_process(
 
 
 def test_more_workers_than_the_launch_has(shared_home: Home, address: str, tmp_path: Path) -> None:
-    """Of the cluster's four CPUs the launch has two."""
+    """The launch has two of the cluster's four CPUs."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     text = SCRIPT.replace("num_workers=2", "num_workers=3").replace(

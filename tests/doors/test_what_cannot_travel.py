@@ -1,5 +1,5 @@
-"""What a function takes along and cannot travel, results too, and modules that a node lacks: named,
-with the way to it and what to do.
+"""Values that cannot travel, in a function's closure and in results, and modules that a node lacks:
+named, with the path to them and what to do.
 
 Method: launches, tasks and actors of a real cluster, each with one thing that is at fault, deep
 inside others; the text is looked at.
@@ -50,7 +50,7 @@ class Slots:
 
 
 class Careful:
-    """What cannot go is left out by itself; what is at fault is something else."""
+    """A value that leaves out its unpicklable part by itself; the fault is in something else."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

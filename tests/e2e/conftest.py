@@ -60,7 +60,7 @@ def eventually(
 
 
 def torch_aborted_at_the_end(stderr: str) -> bool:
-    """Whether a process of torch's aborted while its interpreter ended, by what was written there.
+    """Return True if one of torch's processes aborted while its interpreter ended, by its stderr.
 
     A thread of torch that wants Python's lock then is ended by pthread_exit in the midst of C++:
     std::terminate. That says nothing of what the program did before.

@@ -52,9 +52,9 @@ class Weather:
     loss: float = 0.0  # share of the chunks, of repeats too
     retransmit_ms: float = 200.0
     repeats_max: int = 10  # a chunk arrives after so many losses at the latest
-    pause_s: float = 0.0  # of one host at a time, and as long again without any
+    pause_s: float = 0.0  # pause of one host at a time, and as long again without any
     pause_every_s: float = 5.0  # mean time from there to the next one
-    kib_per_s: float = 0.0  # of each direction of each connection; 0: as fast as it can
+    kib_per_s: float = 0.0  # limit for each direction of each connection; 0: as fast as it can
     user_timeout_s: float = 5.0
 
 
@@ -187,7 +187,7 @@ class _Network:
 
 
 class _Way:
-    """One direction of one connection."""
+    """A direction of one connection."""
 
     def __init__(
         self,
@@ -354,7 +354,7 @@ class FaultyHosts:
         self._order(cut=[])
 
     def figures(self) -> dict[str, Any]:
-        """What the proxy has done so far."""
+        """Return the proxy's counts so far."""
         return self._order()
 
 

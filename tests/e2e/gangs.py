@@ -53,7 +53,7 @@ def live(folder: str) -> Any:
 
 
 class Gang:
-    """One launch of `live` on `ranks` ranks; `options` go to the decorator."""
+    """A launch of `live` on `ranks` ranks; `options` go to the decorator."""
 
     def __init__(
         self,

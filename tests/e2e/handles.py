@@ -1,5 +1,5 @@
-"""What tests of actors' handles share: when a process has ended, and when what was let go of has
-been looked at."""
+"""Parts shared by tests of actors' handles: when a process has ended, and when released handles
+have been processed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Watched:
         os.close(self._descriptor)
 
     def lives(self) -> bool:
-        """Whether it has not ended."""
+        """Return True if the process has not ended."""
         return not select.select([self._descriptor], [], [], 0)[0]
 
     def ends(self, within_s: float = WITHIN_S) -> None:
@@ -36,8 +36,8 @@ class Watched:
 
 
 def all_looked_at() -> None:
-    """What this process has let go of until now was taken up; what follows in other processes was
-    not waited for."""
+    """Wait until this process has handled all releases so far; effects in other processes were not
+    waited for."""
     done = threading.Event()
     _background.later(done.set)
     assert done.wait(WITHIN_S), f"that took more than {WITHIN_S:g} s"

@@ -25,7 +25,7 @@ Register = tuple[Any, int] | None  # (value, version), or None while there is no
 
 @dataclass
 class Operation:
-    """One call: what was asked, from when to when, and what was answered."""
+    """A call: what was asked, from when to when, and the answer."""
 
     key: str
     kind: str  # put, create, erase, get
@@ -60,7 +60,7 @@ class Recorder:
 
 
 def step(state: Register, operation: Operation) -> tuple[Any, Register]:
-    """What a register in `state` answers, and its state after."""
+    """Return the answer of a register in `state`, and its state after."""
     if operation.kind == "get":
         return state, state
     if operation.kind == "erase":
@@ -71,7 +71,7 @@ def step(state: Register, operation: Operation) -> tuple[Any, Register]:
 
 
 def linearizable(operations: list[Operation]) -> bool:
-    """Whether the operations of one key have such an order.
+    """Return True if the operations of one key have such an order.
 
     Iterative; memory grows with concurrency alone.
     """
@@ -101,13 +101,13 @@ def linearizable(operations: list[Operation]) -> bool:
             answer, after = step(state, each)
             if each.answer is UNKNOWN or answer == each.answer:
                 stack.append((first, done | {i}, after))
-            if each.answer is UNKNOWN:  # it never happened
+            if each.answer is UNKNOWN:  # never happened
                 stack.append((first, done | {i}, state))
     return False
 
 
 def violations(recorder: Recorder) -> list[str]:
-    """What no single head could have answered; empty when all is well."""
+    """Return the answers that no single head could have given; empty when all is well."""
     by_key: dict[str, list[Operation]] = defaultdict(list)
     for operation in recorder.operations:
         by_key[operation.key].append(operation)

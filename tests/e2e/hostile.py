@@ -125,7 +125,7 @@ class Door:
         return sum(self.kinds().values())
 
     def kinds(self) -> collections.Counter[str]:
-        """The same by what they are of."""
+        """Return the counts of descriptors by their kind."""
         links = []
         for each in os.listdir(f"/proc/{self.pid}/fd"):
             with contextlib.suppress(FileNotFoundError):
@@ -152,7 +152,8 @@ def say(peer: socket.socket, data: bytes) -> None:
 
 
 def ended(peer: socket.socket, seconds: float) -> bytes:
-    """What the other side said until it ended this connection, which it must within `seconds`."""
+    """Return the bytes from the other side until it ended this connection, which it must within
+    `seconds`."""
     deadline, said = time.monotonic() + seconds, b""
     with peer:
         while True:

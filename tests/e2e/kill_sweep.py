@@ -87,7 +87,7 @@ class SweptHead:
         self._port = int(str(started.ready["address"]).rpartition(":")[2])
 
     def _fault(self) -> str:
-        """What the next life dies of."""
+        """Return the fault that ends the next life."""
         if self.kills % 3 == 0:
             place = SNAPSHOT_PLACES[self.kills // 3 % len(SNAPSHOT_PLACES)]
             return f"journal.snapshot.{place}=kill@{self.random.randint(1, 3)}"
@@ -127,7 +127,7 @@ class SweptHead:
 
 
 class Writer:
-    """One client of values; a thread of its own."""
+    """A client of values; a thread of its own."""
 
     def __init__(self, socket: str, recorder: Recorder, number: int, done: threading.Event) -> None:
         from troupe._base.bridge import native
@@ -145,7 +145,7 @@ class Writer:
             while not self.done.is_set():
                 self._one(f"k{self.count // OPERATIONS_PER_KEY}-{self.random.randrange(2)}")
                 self.count += 1
-                while self.control.next_push(0) is not None:  # what it says about its head
+                while self.control.next_push(0) is not None:  # messages about its head
                     pass
         except BaseException as error:
             self.error = error
@@ -238,7 +238,7 @@ class Launcher:
             self.errors.append(error)
 
     def check(self) -> list[str]:
-        """What is wrong with the launches, asked of the last head."""
+        """Return the faults of the launches, asked of the last head."""
         found = []
         ran = collections.Counter(int(line) for line in self.trace.read_text().split())
         for launch, token in self.launches.items():

@@ -41,7 +41,7 @@ def ip(*args: str) -> None:
 
 
 class Host:
-    """One namespace, with the interface eth0."""
+    """A network namespace, with the interface eth0."""
 
     def __init__(self, name: str, namespace: str, address: str) -> None:
         self.name = name
@@ -129,7 +129,7 @@ class Hosts:
         return list(self._hosts)
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
-        """What `sender` sends to `receiver` is lost from now on."""
+        """Drop all packets from `sender` to `receiver` from now on."""
         host, to = self[sender], self[receiver].address
         ip(
             "-n",

@@ -1,4 +1,4 @@
-"""What tests of objects share: whether anything is held still; arrays of every kind, and where
+"""Parts shared by tests of objects: whether anything is held still; arrays of every kind, and where
 their memory starts."""
 
 from __future__ import annotations

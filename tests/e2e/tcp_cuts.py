@@ -14,7 +14,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # another host woul
 
 
 def port_of(node_id: str) -> int:
-    """Where a node's worker listens for calls of other hosts."""
+    """Return the port where a node's worker listens for calls of other hosts."""
     return next(
         int(node["NodeManagerPort"]) for node in troupe.nodes() if node["NodeID"] == node_id
     )

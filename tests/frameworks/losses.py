@@ -1,4 +1,4 @@
-"""Whether a program's losses under Troupe are those that torchrun gives it.
+"""A comparison of a program's losses under Troupe with those under torchrun.
 
 Pure: texts and numbers in, values out.
 
@@ -32,7 +32,7 @@ class Verdict:
 
 
 def said(printed: str, ranks: int) -> Losses:
-    """What the ranks have printed, a line of JSON each, among other lines.
+    """Parse the ranks' output, a line of JSON each, among other lines.
 
     Raises ValueError unless it was each of so many once, with losses that are finite numbers.
 
@@ -51,7 +51,7 @@ def said(printed: str, ranks: int) -> Losses:
 
 
 def largest_difference(one: Losses, other: Losses) -> tuple[float, str]:
-    """Of two losses with the same rank and place; and where it is.
+    """Return the largest difference of two losses with the same rank and place; and where it is.
 
     Infinite where the runs have not as many ranks or losses.
     """

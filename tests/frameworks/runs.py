@@ -1,5 +1,5 @@
-"""One program, run by torchrun, by `troupe submit`, or as a function by `@distributed`: the losses
-of its ranks."""
+"""A program, run by torchrun, by `troupe submit`, or as a function by `@distributed`: the losses of
+its ranks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ended(line: Sequence[str]) -> tuple[int, str, str]:
 
 
 def run(line: Sequence[str]) -> tuple[str, str]:
-    """What `python LINE` printed on stdout and on stderr; it has to end with 0."""
+    """Return stdout and stderr of `python LINE`; it has to end with 0."""
     code, printed, errors = ended(line)
     assert code == 0, f"{' '.join(line)} ended with {code}\n{printed}\n{errors}"
     return printed, errors

@@ -33,14 +33,14 @@ LAUNCHER = {"type": "pytorch", "launcher": "deepspeed"}
 
 @pytest.fixture(scope="module", autouse=True)
 def extensions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Where compilers leave what they make."""
+    """A folder for the compilers' output."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path_factory.mktemp("extensions")))
         yield
 
 
 def lines(line: str, distribution: dict[str, Any], **more: Any) -> list[str]:
-    """What a job of two nodes printed; it has to succeed."""
+    """Return the output of a job of two nodes; it has to succeed."""
     jobs = MLClient().jobs
     job = jobs.create_or_update(
         command(
@@ -131,7 +131,7 @@ def test_c5_the_launcher_reaches_the_slots_of_each_node(nodes: dict[str, str]) -
 def test_c5_each_experiment_of_an_autotuning_reaches_its_nodes(
     nodes: dict[str, str], tmp_path: Path
 ) -> None:
-    """Those for one node run on different ones at the same time, and the last on both."""
+    """Experiments for one node run on different ones at the same time, and the last on both."""
     printed = "\n".join(
         lines(
             f"python experiments.py $TROUPE_HOSTFILE 2 {tmp_path} where.py",

@@ -34,7 +34,7 @@ def torchrun(warm: Path) -> Losses:
 
 
 def by_job(folder: Path, kind: str, line: str) -> Losses:
-    """Of two processes of a command job."""
+    """Return the losses of a command job of two processes."""
     script = folder / "submit.py"
     script.write_text(JOB)
     return said(

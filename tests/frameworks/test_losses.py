@@ -38,7 +38,7 @@ def test_where_they_are_not_twice_their_difference_is_allowed(troupe: float, goo
 
 
 def test_the_largest_difference_counts_wherever_it_is() -> None:
-    """One loss may be the same in two runs by chance."""
+    """A loss may be the same in two runs by chance."""
     assert verdict(run(2.0, 1.0), run(2.0, 1.1), lambda: run(2.2, 1.0)).why == ""
 
 

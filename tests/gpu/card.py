@@ -13,7 +13,7 @@ WITHIN_S = 30.0
 
 
 def query(*fields: str) -> list[list[str]]:
-    """Of each GPU, these fields of `nvidia-smi --query-gpu`."""
+    """Return fields of `nvidia-smi --query-gpu` for each GPU."""
     done = subprocess.run(
         ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
         capture_output=True,
@@ -52,7 +52,7 @@ def count() -> int:
 
 
 def used_mib() -> int:
-    """What is used of the first one's memory, by whomever."""
+    """Return the used memory of the first GPU, by whomever."""
     return int(query("memory.used")[0][0])
 
 

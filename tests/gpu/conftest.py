@@ -10,7 +10,7 @@ import pytest
 from e2e_conftest import *  # noqa: F403
 
 FAILED = pytest.StashKey[bool]()
-LEFT_MIB_MOST = 64  # of a card's memory, by which its driver's own use may differ
+LEFT_MIB_MOST = 64  # memory of a card by which its driver's own use may differ
 
 
 @pytest.fixture(autouse=True)

@@ -139,7 +139,7 @@ def test_of_an_actor_and_of_a_task(next_computes: None) -> None:
 
 
 def test_a_launch_that_is_cancelled_while_the_device_works(next_computes: None) -> None:
-    """Its main thread waits for the device, where no signal's handler runs: it is killed when its
+    """The main thread waits for the device, where no signal's handler runs: it is killed when its
     time is over."""
     handle = waiting_launch(LIMIT_S)
     handle.cancel(grace=0.5)

@@ -1,4 +1,4 @@
-"""What a node offers where it was told how many GPUs, or which: by --num-gpus, by
+"""GPUs that a node offers when it was given their number, or their ids: by --num-gpus, by
 CUDA_VISIBLE_DEVICES.
 
 Method: heads and workers started by the command with these; what processes there find, and what
@@ -31,7 +31,7 @@ def seen() -> tuple[str, int, str]:
 
 
 def ids() -> tuple[list, dict]:
-    """What Troupe says that this process has."""
+    """Return Troupe's ids of this process's GPUs."""
     return troupe.get_gpu_ids(), troupe.get_runtime_context().get_accelerator_ids()["GPU"]
 
 
@@ -97,7 +97,8 @@ def test_a_node_may_have_none(started: dict[str, Any]) -> None:
     "started", [(("--num-gpus", "1"), {"CUDA_VISIBLE_DEVICES": "{uuid}"})], indirect=True, ids=["1"]
 )
 def test_gpus_that_a_node_is_told_to_offer_are_its_own(started: dict[str, Any]) -> None:
-    """Of the card that its mask leaves, with its type: not a number that may be another's."""
+    """The node offers the card that its mask leaves, with its type: not a number that may be
+    another's."""
     uuid = card.query("uuid")[0][0]
     assert (
         started["resources"]["GPU"] == 1

@@ -1,4 +1,4 @@
-"""What a node says of the GPUs that it finds, and what is refused where there are none such.
+"""A node's facts about its GPUs, and refused requests where there are none such.
 
 Method: a head and a worker started by the command; what they say against what NVIDIA's own command
 says.

@@ -1,4 +1,4 @@
-"""What a rank with a GPU can do: the group, collectives, the device, training, compiling, loading
+"""Abilities of a rank with a GPU: the group, collectives, the device, training, compiling, loading
 data.
 
 Method: launches of one rank on a node that has found its GPU; ranks are forked from a zygote that
@@ -23,7 +23,7 @@ LIMIT_S = 60.0
 
 
 def ran(function: Any, *args: Any) -> Any:
-    """What the one rank of a launch returns."""
+    """Return the result of a launch's only rank."""
     [value] = distributed(gpus=1, remote=True, timeout=LIMIT_S)(function).distributed(*args)
     return value
 
@@ -165,7 +165,7 @@ def test_sharded_training_and_a_checkpoint_of_it(idle: Home, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_of_a_loader_feed_a_rank(idle: Home, method: str) -> None:
-    """They are started after CUDA was, and the batches come by pinned memory."""
+    """The workers start after CUDA has, and the batches come by pinned memory."""
 
     def rank(method: str) -> float:
         import torch
@@ -212,7 +212,7 @@ def test_a_function_is_compiled(idle: Home) -> None:
 
 
 def test_variables_of_the_allocator_are_there_when_it_begins(idle: Home) -> None:
-    """What torch reads when it is loaded is another in a rank that asks for it than in the
+    """The values torch reads when it is loaded differ between a rank that asks for it and the
     zygote."""
 
     def rank() -> bool:
@@ -272,7 +272,7 @@ def test_launches_of_threads_take_turns(idle: Home) -> None:
 
 
 def test_where_a_rank_is_that_waits_for_the_device(idle: Home) -> None:
-    """Its stack is read from outside while its main thread is in the driver of the card."""
+    """The stack is read from outside while the main thread is in the driver of the card."""
     handle = waiting_launch(LIMIT_S)
     eventually(lambda: "synchronize" in idle.run("stack", handle.id).stdout, what="its stack")
     assert "waits" in idle.run("stack", handle.id).stdout

@@ -190,7 +190,7 @@ print(rank.distributed())
 
 
 def test_a_module_that_begins_with_cuda_is_loaded_ahead(home: Home, tmp_path: Path) -> None:
-    """Where it is loaded before the fork nothing could use CUDA after it: the process is made anew,
+    """If it were loaded before the fork nothing could use CUDA after it: the process is made anew,
     and the card is not held by the other."""
     (tmp_path / "makes_a_context.py").write_text(
         "import torch\nSTATE = torch.ones(1, device='cuda')\n"

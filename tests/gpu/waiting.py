@@ -6,7 +6,7 @@ from troupe.launch import LaunchHandle, distributed
 
 
 def waiting_launch(timeout_s: float) -> LaunchHandle:
-    """One rank whose main thread is in the driver of the card, for as long as it is let."""
+    """Start a rank whose main thread is in the driver of the card, for as long as it is let."""
 
     def waits() -> None:
         import torch

@@ -30,7 +30,7 @@ GLOO_TIMEOUT_MS = 180_000
 
 @troupe.remote(num_cpus=0)
 class Member:
-    """One rank."""
+    """A rank."""
 
     def init(self, world_size: int, rank: int, **options: Any) -> tuple[int, int]:
         collective.init_collective_group(
@@ -68,7 +68,7 @@ class Member:
         collective.allreduce(mine, name)
 
     def columns(self) -> Any:
-        """Of a tensor that is not contiguous, and of what lies beside it."""
+        """Return the columns of a tensor that is not contiguous, and of the elements beside it."""
         whole = torch.arange(6.0).reshape(2, 3)
         collective.allreduce(whole[:, 1])
         return whole.tolist()
@@ -77,7 +77,7 @@ class Member:
         rank = collective.get_rank()
         mine = np.full(2, rank + 1.0)
         given = mine.copy()
-        given.flags.writeable = False  # what is only read may be read-only
+        given.flags.writeable = False  # arrays that are only read may be read-only
         made: dict[str, Any] = {}
         made["reduce"] = mine.copy()
         collective.reduce(made["reduce"], dst_rank=1)
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_refused(idle: Home) -> None:
     late = second.init.remote(2, 0, group_name="wrong", gloo_timeout=3000)
     done, _ = troupe.wait(
         [waits, late], timeout=TIMEOUT_S
-    )  # who came second is refused, the other one waits
+    )  # the second is refused, the first one waits
     with pytest.raises(
         ValueError, match="the collective group 'wrong': another process has joined as rank 0"
     ):

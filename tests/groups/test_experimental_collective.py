@@ -32,7 +32,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 @troupe.remote(num_cpus=0)
 class Worker:
-    """One rank."""
+    """A rank."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -212,7 +212,7 @@ class Mailbox(collective.BaseGroup):
 
 @troupe.remote(num_cpus=0)
 class Box:
-    """Where they meet."""
+    """A box of values in which the ranks meet."""
 
     def __init__(self, world_size: int) -> None:
         import asyncio

@@ -185,7 +185,7 @@ def waits_for_rank_3(folder: str, how: str) -> None:
     dist.all_reduce(values)
     signal.signal(
         signal.SIGTERM, lambda *_: None
-    )  # what is raised is the end of the collective, and nothing in the middle of what follows
+    )  # an error is raised at the end of the collective, and not in later code
     if rank == 3:
         dist.barrier()
     if rank == 3 and how == "killed":
@@ -212,7 +212,7 @@ def test_all_ranks_leave_a_collective_with_one_that_is_lost(
     ends = {each["rank"]: each["outcome"] for each in handle.status()["rank_infos"]}
     if (
         how == "raises"
-    ):  # of a killed one its neighbours hear by themselves, perhaps before they are told
+    ):  # the neighbours of a killed rank learn of it by themselves, perhaps before they are told
         assert ends == {0: "cancelled", 1: "cancelled", 2: "cancelled", 3: "failed"}, (
             "what a stop did is no failure of theirs"
         )

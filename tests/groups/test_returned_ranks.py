@@ -193,7 +193,7 @@ def _leaves_a_group_half_made(backend: str) -> None:
             _never_comes,
             "gloo",
             "rank 1 returned without coming to process group 0, which rank",
-        ),  # whoever has come by then makes it
+        ),  # made by the ranks that have come by then
         (
             _leaves_a_group_half_made,
             "gloo",
@@ -383,8 +383,8 @@ WORD = {
     [
         (WORD, {1: {"0 gloo": 3}}, {1: 3}),
         (WORD, {1: {"0 gloo": 4}}, {}),
-        (WORD, {1: {"1 gloo": 3}}, {}),  # it counts no such group: that is not known
-        (WORD, {0: {"0 gloo": 3}}, {}),  # who is not waited for
+        (WORD, {1: {"1 gloo": 3}}, {}),  # counts no such group: not known
+        (WORD, {0: {"0 gloo": 3}}, {}),  # a rank that is not waited for
         (WORD, {1: {"0 gloo": 3}, 2: {"0 gloo": 2}}, {1: 3, 2: 2}),
         ({**WORD, "kind": "making", "key": "1 made", "operation": 1}, {1: {"0 made": 1}}, {1: 0}),
         (

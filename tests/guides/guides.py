@@ -1,5 +1,5 @@
-"""What the tests of all guides share: their programs by `troupe run-as`, and how `verbatim` and
-`cpu` may differ."""
+"""Parts shared by the tests of all guides: their programs by `troupe run-as`, and the allowed
+differences between `verbatim` and `cpu`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(home: Home, guide: str, address: str, **env: str) -> subprocess.Complete
 
 
 def program(guide: str) -> list[str]:
-    """Its lines, without what its head says."""
+    """Return the program's lines, without its docstring."""
     return (HERE / f"{guide}.py").read_text().partition('"""\n')[2].splitlines()
 
 

@@ -51,7 +51,7 @@ def run(home: Home, guide: str, address: str, **env: str) -> subprocess.Complete
 
 
 def program(guide: str) -> list[str]:
-    """Its lines, without what its head says."""
+    """Return the program's lines, without its docstring."""
     return (HERE / f"{guide}.py").read_text().partition('"""\n')[2].splitlines()
 
 
@@ -99,7 +99,7 @@ def test_resnet_by_ray_train(shared_home: Home, address: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("guide", GUIDES)
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
-    """It names the decorator's line and what to do."""
+    """The error names the decorator's line and what to do."""
     done = run(shared_home, f"{guide}_verbatim", address, TROUPE_CPU_RANKS="0")
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1, done.stderr
     text = done.stderr[done.stderr.index("PlacementError") :]

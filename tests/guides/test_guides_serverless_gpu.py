@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def address(shared_home: Home) -> Iterator[str]:
-    """Of a cluster of one node, with CPUs enough for each guide's ranks."""
+    """The address of a cluster of one node, with CPUs enough for each guide's ranks."""
     yield shared_home.json("start", "--head", "--port", "0", "--num-cpus", "16", "--num-gpus", "0")[
         "address"
     ]
@@ -52,7 +52,7 @@ def test_mlp_with_ddp(shared_home: Home, address: str) -> None:
     accuracies = re.search(r"^accuracy \[([\d.]+)\]$", done.stdout, re.M)
     assert accuracies is not None and float(accuracies[1]) >= 0.9, (
         done.stdout
-    )  # one number: all ranks have the same model
+    )  # equal on all ranks, as the model is
     assert sum("epoch 2 loss" in line for line in lines) == 1, done.stdout
     assert (
         done.stderr.count(
@@ -75,8 +75,8 @@ def test_actors_of_ray_launch(shared_home: Home, address: str) -> None:
 
 @pytest.mark.parametrize("guide", ["mlp", pytest.param("actors", marks=pytest.mark.long)])
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
-    """Where CPU ranks are not wanted it names the decorator's line, the device's lines and what to
-    do."""
+    """Where CPU ranks are not wanted the error names the decorator's line, the device's lines and
+    what to do."""
     done = run(shared_home, f"{guide}_verbatim", address, TROUPE_CPU_RANKS="0")
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1, done.stderr
     text = done.stderr[done.stderr.index("PlacementError") :]

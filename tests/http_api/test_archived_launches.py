@@ -125,7 +125,7 @@ def test_one_in_the_archive_has_a_page_of_its_own(archived: Archived) -> None:
         assert (row["name"], row["cause"]) == (f"run-{number}", f"reason {number}")
         assert archived.get(f"launches/{launch[:16]}")["id"] == launch
     assert archived.get("jobs/job-100")["launch"] == archived.ids[100]
-    archived.get("jobs/job-10", 200)  # its whole id; job-100 begins so, too
+    archived.get("jobs/job-10", 200)  # the whole id; job-100 begins so, too
     archived.get("jobs/job-1", 404)
     archived.get(f"launches/{'f' * 32}", 404)
 

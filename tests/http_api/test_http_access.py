@@ -1,6 +1,7 @@
-"""Who may ask the head's HTTP server for what: route x method x role, by tokens and by certificates.
+"""Access to the head's HTTP server: route x method x role, by tokens and by certificates.
 
-Method: one head with a worker, real processes; requests by Python's http.client over TLS that trusts the cluster's authority alone.
+Method: one head with a worker, real processes; requests by Python's http.client over TLS that
+trusts the cluster's authority alone.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from hostile import Authority  # noqa: E402
 ROLES = ("nobody", "observer", "client", "worker")
 OPEN = {role: 200 for role in ROLES}
 LOOK = {"nobody": 401, "observer": 200, "client": 200, "worker": 403}
-# What each role is answered for GET; HEAD is answered alike.
+# Status of GET for each role without a row; HEAD is answered alike.
 NO_ROW = {"nobody": 401, "observer": 404, "client": 404, "worker": 403}
 STREAM = "/api/v1/stream"  # tests/http_api/test_http_stream.py reads it
-ACTS = {"nobody": 401, "observer": 403, "client": 400, "worker": 403}  # of a body that is none
+ACTS = {"nobody": 401, "observer": 403, "client": 400, "worker": 403}  # answers to an invalid body
 STOPS = {"nobody": 401, "observer": 403, "client": 404, "worker": 403}
 TABLE_OF_POST = {
     "/api/v1/jobs": ACTS,

@@ -1,4 +1,4 @@
-"""What /metrics tells: read by prometheus_client's two parsers, compared with what the cluster is.
+"""Contents of /metrics: read by prometheus_client's two parsers, compared with the cluster.
 
 Method: a head with a worker on a machine with three made-up GPUs, real processes; what programs,
 actors and a sweep count, and what happens to them. promtool and Prometheus itself where they are

@@ -1,4 +1,4 @@
-"""What a process reports of its metrics: growth of counters and histograms, values of gauges.
+"""A process's reports of its metrics: growth of counters and histograms, values of gauges.
 
 Method: a reporter with a made-up session, whose head answers, refuses or is away.
 """

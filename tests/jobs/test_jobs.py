@@ -45,7 +45,7 @@ def logs(job: str) -> list[str]:
 
 
 def left(mark: str) -> bool:
-    """Whether a process with this word in its command line is alive."""
+    """Return True if a process with this word in its command line is alive."""
     return any(
         mark.encode() in each.read_bytes()
         for each in Path("/proc").glob("[0-9]*/cmdline")

@@ -118,7 +118,7 @@ def test_a_name_stands_for_a_cluster_in_commands_and_programs(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("TROUPE_ADDRESS", raising=False)
     there, token = cluster.json("status"), cluster.token("--role", "client")
-    elsewhere = {"TROUPE_HOME": str(tmp_path / "other")}  # where no cluster of this user runs
+    elsewhere = {"TROUPE_HOME": str(tmp_path / "other")}  # a home without a running cluster
     added = cluster.json(
         "cluster", "add", "lab", "--address", there["address"], "--token-file", token
     )

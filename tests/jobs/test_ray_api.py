@@ -201,7 +201,7 @@ def test_requests_that_cannot_be_meant_are_refused_with_the_reason(server: Serve
     for path, status in (
         ("/api/packages/gcs/..%2F..%2Fescaped.zip", 400),
         ("/api/packages/https/_ray_pkg_0123456789abcdef.zip", 400),
-        ("/api/packages/gcs/_ray_pkg_00000000000000ff.zip", 400),  # it is no archive
+        ("/api/packages/gcs/_ray_pkg_00000000000000ff.zip", 400),  # no archive
     ):
         assert server.ask("PUT", path, b"no archive")[0] == status, path
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/stop"), ("GET", "/logs")):

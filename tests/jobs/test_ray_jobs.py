@@ -62,7 +62,7 @@ def test_a_script_written_for_ray_submits_jobs_by_class_and_command(
         "'-m', 'troupe', 'run-as', 'script.py'])"
     )
     assert done.stdout.endswith("all of it\n"), done.stderr
-    # Its command from a shell, without a script around it.
+    # The job's command from a shell, without a script around it.
     job = cluster.run(
         "run-as", "ray", "job", "submit", "--", "sh", "-c", "which ray; exit 3", ok=False
     )

@@ -120,7 +120,7 @@ def test_a_kernel_that_is_restarted_finds_what_the_last_one_has_named(cluster: H
 
 
 def _printed(client: object) -> str:
-    """What the cell prints in this kernel."""
+    """Return the output of the cell in this kernel."""
     said: list[str] = []
 
     def hear(message: dict) -> None:

@@ -20,7 +20,7 @@ from troupe.cli.operation import _service
 
 
 def _completed(home: Home, *words: str, env: dict[str, str] | None = None) -> set[str]:
-    """What bash would offer for the last of these words."""
+    """Return bash's completions for the last of these words."""
     variables = {
         "_TROUPE_COMPLETE": "bash_complete",
         "COMP_WORDS": shlex.join(["troupe", *words]),

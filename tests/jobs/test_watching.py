@@ -92,7 +92,7 @@ def test_a_terminal_has_it_on_a_screen_of_its_own_which_is_left_at_the_end(
 
 
 def _until(terminal: int, said: bytes, wanted: bytes) -> bytes:
-    """What the program has written, once `wanted` is in it."""
+    """Return the program's output, once `wanted` is in it."""
     deadline = time.monotonic() + TIMEOUT_S
     while wanted not in said:
         assert select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0], said

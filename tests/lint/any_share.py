@@ -63,7 +63,7 @@ def public(module: str) -> list[str]:
             try:
                 return list(ast.literal_eval(node.value))
             except ValueError:
-                continue  # made of tables: what is imported for checkers is the same
+                continue  # aliases of tables: the version for checkers is equal
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("troupe"):
             names += [each.asname or each.name for each in node.names]
     return [name for name in names if not name.startswith("_")]
@@ -109,7 +109,8 @@ def of_function(nodes: list[Function], *, is_method: bool) -> Iterator[tuple[str
 
 
 def of_class(module: str, node: ast.ClassDef, seen: set[str]) -> Iterator[tuple[str, bool]]:
-    """Those of a class's public methods and fields, and of its bases in the package."""
+    """Yield the parameters of a class's public methods and fields, and of its bases in the
+    package."""
     methods: dict[str, list[Function]] = {}
     for each in statements(node.body):
         if isinstance(each, Function) and (each.name[0] != "_" or each.name in SPECIAL):

@@ -1,4 +1,4 @@
-"""What documents name is there: a path in backquotes is a file or folder of the tree.
+"""Paths in documents exist: a path in backquotes is a file or folder of the tree.
 
 A path is looked for from the root, from the document's folder and the one above it, and in the
 Python package. A name without its ending stands for a unit (`actors/net/call_door`), `core/actors*`
@@ -11,7 +11,7 @@ import re
 
 import tree
 
-# What exists when something runs or is installed, or is no path.
+# Paths that exist at run time or once installed, or are no paths.
 ELSEWHERE = {
     "troupe/lib",
     "head/ca.key",
@@ -23,7 +23,7 @@ PACKAGE = "bindings/python/troupe"
 
 
 def candidates(document: str, path: str) -> list[str]:
-    """Where this document may mean it to be."""
+    """Return the places a document may mean by `path`."""
     base = os.path.dirname(document)
     places = ("", base, os.path.dirname(base), PACKAGE, os.path.dirname(PACKAGE))
     return [os.path.normpath(os.path.join(place, path)) for place in places]

@@ -1,4 +1,4 @@
-"""Who may include whom (design: folders).
+"""Permitted includes between folders (design: folders).
 
 An include over an edge that is not listed is a finding.
 """
@@ -78,7 +78,7 @@ EDGES |= {
     + ACTORS
     + RUNTIME,
 }
-EDGES["bindings"] = list(EDGES)  # what registers all of them
+EDGES["bindings"] = list(EDGES)  # registers all of them
 # Pure code: decides, and touches no loop, wire format, clock or thread.
 PURE = [
     "placement/",

@@ -19,7 +19,8 @@ FOLDERS_LEFT_OUT = ("bindings", "benchmarks")  # not of those builds
 
 
 def statements(text: str) -> typing.Iterator[str]:
-    """What starts in column 0 inside an unnamed namespace, up to its first `;` or `{`."""
+    """Yield the text that starts in column 0 inside an unnamed namespace, up to its first `;` or
+    `{`."""
     inside, lines, i = False, text.split("\n"), 0
     while i < len(lines):
         line = lines[i]

@@ -1,4 +1,4 @@
-"""Who may import whom in the Python package: rooms one above the other, and no circle of modules.
+"""Permitted imports in the Python package: rooms one above the other, and no circle of modules.
 
 A module imports from its own room and from rooms below. All imports count, those inside functions
 too: a lazy one says when a module is loaded, not that it is asked for by less. Those under `if
@@ -101,7 +101,7 @@ LEFT: set[tuple[str, str]] = set()
 
 
 class Module:
-    """One file of the package, by its name below it: "" is the package itself."""
+    """A file of the package, by its name below it: "" is the package itself."""
 
     def __init__(self, path: pathlib.Path, root: pathlib.Path) -> None:
         parts = path.relative_to(root).with_suffix("").parts
@@ -147,7 +147,7 @@ def imports(module: Module, known: set[str], where: dict[str, str]) -> list[tupl
     found: list[tuple[str, int]] = []
 
     def add(dotted: str, line: int) -> None:
-        """What `dotted` of the package is: a module, or a name of one."""
+        """Note the import of `dotted`, a module of the package or a name of one."""
         parts = dotted.split(".")[1:]
         if not parts:
             return
@@ -159,7 +159,7 @@ def imports(module: Module, known: set[str], where: dict[str, str]) -> list[tupl
         end = next((end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in known), 0)
         found.append((".".join(parts[:end]), line))
 
-    whole: set[str] = set()  # what `import troupe` is called here
+    whole: set[str] = set()  # local names of `import troupe`
     nodes = module.nodes()
     for node in nodes:
         if isinstance(node, ast.Import):

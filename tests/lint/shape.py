@@ -25,7 +25,7 @@ NO_MEMBER = re.compile(
 
 
 def end_of(code: str, opened: int) -> int:
-    """Where the brace at `opened` closes."""
+    """Return the place where the brace at `opened` closes."""
     depth = 0
     for found in re.finditer(r"[{}]", code[opened:]):
         depth += 1 if found[0] == "{" else -1
@@ -35,8 +35,8 @@ def end_of(code: str, opened: int) -> int:
 
 
 def statements(body: str) -> list[str]:
-    """What stands in a class itself, without what is in its functions and in classes inside it; an
-    initialiser in braces stays."""
+    """Return the statements in a class itself, without those in its functions and in classes inside
+    it; an initialiser in braces stays."""
     body, found, start, i = ANNOTATION.sub(" ", body), [], 0, 0
     while i < len(body):
         if body[i] == "{":

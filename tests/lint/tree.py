@@ -1,4 +1,4 @@
-"""What the lint rules share: the files of the tree and how a finding is printed."""
+"""Helpers of the lint rules: the files of the tree and the printing of findings."""
 
 import pathlib
 import re

@@ -20,7 +20,7 @@ ERROR = re.compile(r"^[^:\n]+\.pyi?:\d+: error: .*$", re.M)
 
 
 def run(tool: str, *arguments: str) -> str:
-    """What the tool prints; what it prints to stderr too where it could not run."""
+    """Return the tool's output; its stderr too where it could not run."""
     done = subprocess.run(
         [sys.executable, "-m", tool, *arguments], cwd=tree.root(), capture_output=True, text=True
     )

@@ -1,5 +1,4 @@
-"""What a product needs at run time: a shared library that another distribution lacks fails this
-test.
+"""Needs of a product at run time: a shared library that another distribution lacks fails this test.
 
 Programs and the extension may need the C and C++ run time and OpenSSL 3. The extension may also
 need the libraries that travel beside it; with --installed each of them must lie in its folder lib/,
@@ -35,7 +34,7 @@ def dynamic(path: pathlib.Path) -> tuple[list[str], list[str]]:
 
 
 def faults_of(path: pathlib.Path, *, carries: bool) -> list[str]:
-    """What is wrong with one file's own entries."""
+    """Return the faults of one file's own entries."""
     needed, search = dynamic(path)
     faults = [
         f"{path} needs {name}, which another distribution lacks: link it statically "
@@ -55,8 +54,8 @@ def faults_of(path: pathlib.Path, *, carries: bool) -> list[str]:
 
 
 def faults_of_installed(package: pathlib.Path) -> list[str]:
-    """What is wrong with an installed package: its programs, its extension, and what the extension
-    needs."""
+    """Return the faults of an installed package: its programs, its extension, and the libraries the
+    extension needs."""
     extensions = sorted(package.glob("_native*.so"))
     if len(extensions) != 1:
         return [f"{package} has {len(extensions)} extension modules, not one"]

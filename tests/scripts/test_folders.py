@@ -1,4 +1,4 @@
-"""Which tests run where none is named: not those that need an environment of their own.
+"""Tests that run where none is named: not those that need an environment of their own.
 
 Method: the collection of pytest itself, of the two folders that are looked at.
 """

@@ -1,4 +1,4 @@
-"""What .ci/run makes of failures.
+"""Handling of failures by .ci/run.
 
 Method: reports that pytest and ctest wrote of small tests of their own (recorded/), and verdicts of
 every combination of first and second run.

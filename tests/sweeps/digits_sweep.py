@@ -27,7 +27,7 @@ PASSES = 4
 
 
 def train(config: dict[str, Any]) -> None:
-    """One trial. It goes on from whatever checkpoint it is given, its own or another's."""
+    """Train one trial, from whatever checkpoint it is given, its own or another's."""
     import numpy
     import torch
 
@@ -114,7 +114,7 @@ def swept(folder: Path, which: str, seed: int) -> tune.SweepFunction:
 
 
 def write_digits(folder: Path) -> None:
-    """What trials learn, once for all of them."""
+    """Write the data that trials learn, once for all of them."""
     import numpy
     from sklearn.datasets import load_digits
 

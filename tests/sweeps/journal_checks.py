@@ -1,5 +1,5 @@
-"""What a sweep's journal, its folder, and what its trials wrote down, must say after whatever was
-killed: G1 to G6 of troupe/tune/_core/sweep.py.
+"""Invariants of a sweep's journal, its folder, and its trials' notes after whatever was killed: G1
+to G6 of troupe/tune/_core/sweep.py.
 
 Method: a model of its own, of plain dicts, that takes the rows one after the other; the engine's
 own ledger takes them once more for what its scheduler decides. Nothing of what is wrong ends the
@@ -54,7 +54,7 @@ class Seen:
 
 
 class Checker:
-    """Of one journal. `wrong`: what does not hold."""
+    """A checker of one journal. `wrong`: violations."""
 
     def __init__(self) -> None:
         self.trials: dict[str, Seen] = {}
@@ -278,7 +278,7 @@ def of_decisions(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _is_done_by(action: Action, row: dict[str, Any]) -> bool:
-    """Whether that row is what comes of the action."""
+    """Return True if the row is the result of the action."""
     if row.get("trial") != action.trial:
         return False
     if isinstance(action, Stop):

@@ -47,7 +47,7 @@ EPOCHS_BETWEEN_MAX, PAUSE_MAX_S = 6, 0.3
 
 @dataclass
 class Round:
-    """One sweep under fire. `folder`: of its own; `kills`: what was killed, in its order."""
+    """A sweep under fire. `folder`: of its own; `kills`: the killed processes, in order."""
 
     home: Home
     folder: Path
@@ -78,7 +78,7 @@ class Round:
 
     @property
     def sweep(self) -> Path:
-        """Its folder."""
+        """The sweep's folder."""
         return self.folder / digits_sweep.NAME
 
     def _add_node(self) -> None:
@@ -111,13 +111,13 @@ class Round:
         return sum(path.read_bytes().count(b"reports") for path in (self.folder / "said").iterdir())
 
     def over(self) -> bool:
-        """Whether the sweep has come to its end, or its program has."""
+        """Return True if the sweep has come to its end, or its program has."""
         if self.program is not None:
             return self.program.poll() is not None
         return (self.sweep / "sweep.db").exists() and view.of(self.sweep).state == "finished"
 
     def kill_after_a_while(self) -> None:
-        """One thing, or two, at a random moment; nothing where the sweep is over by then."""
+        """Kill one process, or two, at a random moment; none if the sweep is over by then."""
         goal = self.epochs() + self.draw.randint(0, EPOCHS_BETWEEN_MAX)
         eventually(
             lambda: self.epochs() >= goal or self.over(),
@@ -134,7 +134,7 @@ class Round:
         )
         kinds.sort(
             key=lambda kind: kind != "head"
-        )  # it is started again first: a node joins what is there
+        )  # the head is started first: a node joins a running one
         if not self.over():
             mend = [
                 done for kind in kinds if (done := getattr(self, f"_kill_{kind}")()) is not None
@@ -202,7 +202,7 @@ class Round:
         )
 
     def check(self) -> list[str]:
-        """What does not hold."""
+        """Return the violations."""
         wrong = journal_checks.violations(
             self.sweep, self.folder / "said", digits_sweep.TRIALS[self.which]
         )
@@ -227,7 +227,7 @@ def _lives(pid: Any) -> bool:
 def run_round(
     home: Home, folder: Path, which: str, how: str, seed: int, kills: int
 ) -> dict[str, Any]:
-    """One round: what was killed, what does not hold."""
+    """Run a round; return its kills and violations."""
     began = time.monotonic()
     one = Round(home, folder, which, how, seed)
     one.begin()

@@ -180,7 +180,7 @@ def test_stop_by_function_and_by_time_of_a_trial_that_does_not_report(
 def test_a_failure_is_in_its_result_and_a_retry_goes_on_from_the_checkpoint(
     idle: Home, tmp_path: Path
 ) -> None:
-    """What was reported beyond the checkpoint counts no more; iterations go on."""
+    """Reports beyond the checkpoint do not count; iterations go on."""
 
     def train(config: dict) -> None:
         start = 0
@@ -233,7 +233,7 @@ def test_checkpoints_stay_by_score_and_the_latest(idle: Home, tmp_path: Path) ->
         for step, x in enumerate([1, 5, 3, 2]):
             own = saved(Path(config["path"], str(step)), str(x))
             tune.report({"x": x}, checkpoint=own)
-            assert tune.get_checkpoint().path != own.path  # it lies in the sweep's folder
+            assert tune.get_checkpoint().path != own.path  # inside the sweep's folder
 
     keep = CheckpointConfig(num_to_keep=1, checkpoint_score_attribute="x")
     (result,) = sweep(train, tmp_path, {"path": str(tmp_path)}, keep=keep)
@@ -291,7 +291,7 @@ def test_fail_fast(idle: Home, tmp_path: Path) -> None:
         max_concurrent_trials=1,
     )
     assert 2 <= len(grid) < 20 and grid.num_errors == 1
-    went_on = Tuner.restore(tmp_path / "ends", train).fit()  # it can be gone on with all the same
+    went_on = Tuner.restore(tmp_path / "ends", train).fit()  # can be resumed all the same
     assert len(went_on) == 20 and went_on.num_errors == 1
 
 

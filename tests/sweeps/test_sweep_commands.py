@@ -332,7 +332,7 @@ def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_
         assert trials() == [("Running", ["1"]), ("Running", ["2"])]
         sweep.go()
         sweep.handle.result(TIMEOUT_S)
-        # it looks at a storage every 10 s at most
+        # The dashboard looks at a storage every 10 s at most
         eventually(
             lambda: trials() == [("Complete", ["1"]), ("Complete", ["3"]), ("Fail", ["2"])],
             what="the end there",
@@ -346,7 +346,7 @@ def test_the_dashboard_answers_its_link_alone_unpickles_nothing_and_follows_the_
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 browser.open(f"{address}{path}", timeout=TIMEOUT_S)
         wrong = urllib.request.Request(f"{address}api/studies", data=b"{}", method="POST")
-        with pytest.raises(urllib.error.HTTPError, match="405"):  # it is only looked at
+        with pytest.raises(urllib.error.HTTPError, match="405"):  # read-only
             browser.open(wrong, timeout=TIMEOUT_S)
     finally:
         server.send_signal(signal.SIGINT)

@@ -165,8 +165,8 @@ class Once(tune.Stopper):
 
 
 def test_a_trial_that_prints_without_end_keeps_nobody_waiting(idle: Home, tmp_path: Path) -> None:
-    """It is at it while the other reports, and does not come to another report, in which it could
-    be stopped."""
+    """The trial prints while the other reports, and does not come to another report, in which it
+    could be stopped."""
 
     def train(config: dict) -> None:
         if config["a"]:
@@ -186,8 +186,8 @@ def test_a_trial_that_prints_without_end_keeps_nobody_waiting(idle: Home, tmp_pa
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_what_a_trial_forks_ends_with_it(idle: Home, tmp_path: Path, reuse: bool) -> None:
-    """One that it has left behind, and a copy of itself that reports: only the trial's own reports
-    count."""
+    """A process that it has left behind, and a copy of itself that reports: only the trial's own
+    reports count."""
 
     def train(config: dict) -> None:
         import signal

@@ -51,8 +51,8 @@ print([(each.error, each.metrics["x"], each.metrics["started"], each.metrics["tr
 
 
 def interrupted(folder: Path, *, reports: bool, times: int) -> str:
-    """What is shown in the end by a sweep of two trials, both at their third step, whose person
-    types Ctrl-C so often."""
+    """Return the last screen of a sweep of two trials, both at their third step, whose person types
+    Ctrl-C so often."""
     terminal = Terminal((PROGRAM + BEGIN).format(folder=str(folder), reports=reports))
     text = terminal.until(
         lambda text: (

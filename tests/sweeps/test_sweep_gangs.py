@@ -29,7 +29,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
     max_t=3,
 )
 def train(a: int, folder: str, how: str = "") -> None:
-    """What the ranks sum, all of them or rank 0 reports; each writes down its end."""
+    """Sum over the ranks; all of them or rank 0 reports; each writes down its end."""
     import torch
     import torch.distributed as dist
 
@@ -88,8 +88,8 @@ def test_what_another_rank_fails_of_is_the_trials_failure(idle: Home, tmp_path: 
     space={"leaves": tune.grid_search([0, 1])},
 )
 def left(leaves: int, is_needed: bool) -> None:
-    """One rank ends after two operations, rank 1 by `sys.exit(0)`; the others wait for it in a
-    third one, or need it no more."""
+    """End one rank after two operations, rank 1 by `sys.exit(0)`; the others wait for it in a third
+    one, or need it no more."""
     import threading
 
     import torch

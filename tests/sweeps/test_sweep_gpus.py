@@ -51,7 +51,7 @@ def test_g9_trials_share_gpus_by_fractions(home: Home, tmp_path: Path) -> None:
 
 
 def test_g9_torch_keeps_to_the_trials_part_of_the_gpus_memory(home: Home, tmp_path: Path) -> None:
-    """What waits in torch until a GPU is used, done with a card of 80 GiB that is not there."""
+    """The limit waits in torch until a GPU is used, tested with a fake card of 80 GiB."""
 
     def train(config: dict) -> None:
         import types

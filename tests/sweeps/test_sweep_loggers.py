@@ -1,4 +1,4 @@
-"""What loggers write down of a sweep: Ray's files in each trial's folder, and none unasked.
+"""Files that loggers write for a sweep: Ray's files in each trial's folder, and none unasked.
 
 Method: real sweeps; the files are read by what reads them elsewhere. The formats are those that Ray
 2.60's own callbacks have written.
@@ -175,7 +175,7 @@ def test_a_logger_that_fails_at_each_report_is_said_once_and_counted(
 
 
 def test_thousands_of_trials_that_pause_hold_few_files(tmp_path: Path) -> None:
-    """Of more trials than files may be open, each goes on in its own."""
+    """There are more trials than files may be open; each goes on in its own."""
     from troupe.tune._callback import TrialView
 
     trials = [

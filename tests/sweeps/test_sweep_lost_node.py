@@ -85,13 +85,13 @@ def gang(a: int, folder: str, workers: dict, lost: int) -> None:
         )
         if step == 1 and rank == lost and start == 0:
             os.kill(workers[troupe.get_runtime_context().get_node_name()], signal.SIGKILL)
-            # it ends with its node, which may take a while on a busy machine: it must not report
-            # meanwhile
+            # The trial ends with its node, which may take a while on a busy machine: it must not
+            # report meanwhile
             threading.Event().wait()
 
 
 def test_a_gang_that_loses_a_node_goes_on_with_another_one(home: Home, tmp_path: Path) -> None:
-    """That of the trial's own process, and that of another rank."""
+    """Lost are the node of the trial's own process, and that of another rank."""
     with Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1}) as cluster:
         cluster.add_node(num_cpus=1)
         for lost in (0, 1):

@@ -95,7 +95,7 @@ class Program:
         assert self.process.poll() is None, self.process.communicate()
 
     def end(self) -> tuple[str, str]:
-        """What it printed."""
+        """Return the output."""
         return self.process.communicate(timeout=2 * TIMEOUT_S)
 
 
@@ -154,7 +154,7 @@ def test_ctrl_c_once_lets_trials_clean_up_and_says_how_to_go_on(folder: Path) ->
         ),
         what="its word",
     )
-    (folder / "go-2").touch()  # they report within the grace
+    (folder / "go-2").touch()  # reports within the grace
     out, error = program.end()
     assert (
         out == ""

@@ -1,4 +1,4 @@
-"""What is heard and seen of a sweep: callbacks, which no trial waits for, and what a person reads.
+"""Listeners of a sweep: callbacks, which no trial waits for, and the text for a person.
 
 Method: callbacks that write down what they hear, raise, or hang until the trials are known to be
 over; programs in a terminal and in a pipe.
@@ -137,7 +137,7 @@ def test_callbacks_hear_of_everything_in_order_and_what_they_raise_ends_nothing(
 
 
 def test_g11_no_trial_waits_for_a_callback(idle: Home, tmp_path: Path) -> None:
-    """One that hangs until all trials have come to their end."""
+    """The callback hangs until all trials have come to their end."""
 
     def train(config: dict) -> None:
         for step in range(50):

@@ -102,7 +102,7 @@ def test_a_checkpoint_comes_back_as_it_was(volume: Path) -> None:
 def test_a_checkpoint_that_was_not_finished_is_none(
     volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same directory held a whole one before: its metadata would describe files of another
+    """The directory had a complete checkpoint before: its metadata would describe files of another
     step."""
     writer = data.UCVolumeWriter(volume / "step_1")
     dcp.save({"weights": torch.ones(10)}, storage_writer=writer)

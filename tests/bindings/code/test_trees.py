@@ -120,7 +120,7 @@ def test_only_what_changed_travels_and_is_fetched(blobs: Blobs, project: Path) -
     large = max(blobs.kept, key=lambda digest: len(blobs.kept[digest]))
     data = blobs.kept.pop(
         large
-    )  # what the other host has of an earlier directory it does not fetch
+    )  # the other host does not fetch files that it has from an earlier directory
     assert made(second) == contents(project)
     assert sent(project)["tree"] == second["tree"], "a worker that has lost a pack is sent it again"
     assert any(len(each) >= len(data) // 2 for each in blobs.kept.values())
@@ -250,8 +250,8 @@ def test_what_is_too_large_is_refused_before_anything_is_read(blobs: Blobs, proj
 def hostile(
     blobs: Blobs, change: Callable[[dict[str, Any]], None], *, renamed: bool = True
 ) -> dict[str, Any]:
-    """What a caller sends who changes the list of files; `renamed`: under the name that this list
-    then has."""
+    """Return the package of a caller that changes the list of files; `renamed`: under the name of
+    the changed list."""
     package = sent_of({"a.py": b"A = 1\n"}, blobs)
     manifest = json.loads(blobs.kept[bytes.fromhex(package["sha256"])])
     change(manifest)

@@ -132,7 +132,7 @@ def written_and_read(table: pa.Table) -> pa.Table:
 
 
 def bits(table: pa.Table) -> tuple:
-    """What two tables that are the same have alike: NaN equals NaN here."""
+    """Return a value that is equal for equal tables: NaN equals NaN here."""
     return table.schema, [
         repr(
             column.to_pylist()
@@ -202,7 +202,7 @@ def test_rows_that_a_function_picks_have_their_values(
     picked = {name: values[keep] for name, values in handed.batch.items()}
     try:
         found = handed.block_of(picked)
-    except NoBatch:  # said by name, and never written as something else
+    except NoBatch:  # refused by name, and never written as something else
         return
     for name, values in _blocks.batch_of(found, "numpy").items():
         assert shown(values) == shown(picked[name]), name

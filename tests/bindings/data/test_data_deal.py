@@ -1,5 +1,5 @@
-"""Who gets which rows (troupe/data/_deal.py), by its numbers D1 to D4; and what plans are
-simplified to (troupe/data/_plan.py)."""
+"""Distribution of rows (troupe/data/_deal.py), by its numbers D1 to D4; and simplified plans
+(troupe/data/_plan.py)."""
 
 from __future__ import annotations
 

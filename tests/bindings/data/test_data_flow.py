@@ -1,4 +1,4 @@
-"""What runs next in a stream of blocks (troupe/data/_flow.py), by its numbers F1 to F5.
+"""Scheduling in a stream of blocks (troupe/data/_flow.py), by its numbers F1 to F5.
 
 Method: streams of random sizes, stages and orders of ends, driven by hypothesis; the flow is told,
 and its orders are checked.
@@ -62,7 +62,7 @@ class Driver:
             assert expected <= self.budget or number == len(self.taken), "F2"
 
     def step(self, choose: int) -> bool:
-        """One thing that happens; whether the stream goes on."""
+        """Do one step; return True if the stream goes on."""
         self.pull()
         self.start()
         number = self.flow.take()
@@ -123,7 +123,7 @@ def test_f5_blocks_before_the_first_that_fails_come_and_then_its_failure(
     choices: list[int],
     fails: dict[int, int],
 ) -> None:
-    """Whichever failed first, and whatever the others had yet to go through then."""
+    """Holds whichever block failed first, and whatever stages the others had left then."""
     driver = Driver(sizes, limits, budget, window, fails)
     steps = 0
     while driver.step(choices[steps % len(choices)]):

@@ -31,8 +31,8 @@ def spans_of(trace: list[dict], category: str) -> list[dict]:
 
 
 def check(trace: list[dict]) -> None:
-    """What viewers ask of any trace: numbers, names for them, arrows with both ends, spans of one
-    track nested."""
+    """Check the rules of viewers for any trace: numbers, names for them, arrows with both ends,
+    spans of one track nested."""
     named = {(each["name"], each["pid"], each["tid"]) for each in trace if each["ph"] == "M"}
     for each in trace:
         assert {"ph", "ts", "name", "pid", "tid"} <= each.keys()

@@ -90,7 +90,7 @@ except Exception as error:
 
 
 def test_the_kernel_of_gpus_finds_what_torchs_operations_find() -> None:
-    """Its PTX, run by the fake CUDA of tests/fakes, whose devices' memory is the host's."""
+    """The PTX is run by the fake CUDA of tests/fakes, whose devices' memory is the host's."""
     fake = Path(os.environ["TROUPE_BIN_DIR"]).parent / "tests/fakes/cuda/libcuda.so.1"
     assert fake.exists(), "ninja -C build/dev fakes"
     done = subprocess.run(

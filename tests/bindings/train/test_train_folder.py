@@ -57,7 +57,7 @@ def train(storage: Path, *, reports: int) -> None:
 
 
 def ends_at(step: int, storage: Path) -> bool:
-    """Whether a child that trains there came to that many steps, and ended at it."""
+    """Return True if a child that trains there came to that many steps, and ended at it."""
     pid = os.fork()
     if pid == 0:
         left = [step]
@@ -101,7 +101,7 @@ def test_every_checkpoint_is_whole_wherever_its_writer_ended(tmp_path: Path) -> 
             assert n == one.report and (folder.path / one.name / "model").read_text() == f"{n} 0", (
                 step,
                 one,
-            )  # of both ranks the lower one's
+            )  # the lower rank's file, where both have one
             assert sorted(os.listdir(folder.path / one.name)) == ["model", "own-0", "own-1"], (
                 step,
                 one,
@@ -121,7 +121,7 @@ def test_every_checkpoint_is_whole_wherever_its_writer_ended(tmp_path: Path) -> 
             range(1, was + 2)
         ), step
         step += 1
-    assert step > 60, step  # it passed through all that three reports do
+    assert step > 60, step  # passes through all steps of three reports
 
 
 def test_reports_after_the_checkpoint_of_a_restart_do_not_count(tmp_path: Path) -> None:

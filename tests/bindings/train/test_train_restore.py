@@ -169,8 +169,8 @@ def test_a_pickle_that_others_may_write_to_is_not_loaded(tmp_path: Path) -> None
 def test_what_cannot_be_kept_is_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """What cannot be pickled, or is too large; a runtime_env that JSON cannot say leaves no trainer
-    there, and a line says so."""
+    """Configs that cannot be pickled, or are too large; a runtime_env that JSON cannot hold leaves
+    no trainer there, and a line says so."""
     lock = threading.Lock()
     with pytest.raises(
         ValueError,

@@ -1,5 +1,5 @@
-"""What troupe.train decides: which checkpoints stay, when a report is complete, whose failure is
-the cause, what is no configuration.
+"""Rules of troupe.train: which checkpoints stay, when a report is complete, whose failure is the
+cause, invalid configurations.
 
 Method: the pure modules, case by case.
 """
@@ -45,7 +45,7 @@ def kept(*values: Any) -> list[Kept]:
         ((1, 2, 3), 3, None, "max", []),
         ((3, 1, 2), 1, "loss", "min", ["c1"]),  # c2 is the best, c3 the latest
         ((3, 1, 2), 1, "loss", "max", ["c2"]),
-        ((1, 1, 0), 1, "loss", "max", ["c1"]),  # of equal ones the later
+        ((1, 1, 0), 1, "loss", "max", ["c1"]),  # the later one of equal ones
         ((math.nan, 1, 0), 2, "loss", "min", ["c1"]),  # NaN is worse than all
         ((None, 5, 6), 2, "loss", "min", ["c1"]),  # so is a checkpoint without the number
         ((math.inf, 5, 6), 2, "loss", "max", ["c2"]),

@@ -1,5 +1,5 @@
-"""What a loop's calls of torch make of a model and a loader: each worker's share, its settings,
-batches on the device.
+"""A loop's calls of torch on a model and a loader: each worker's share, its settings, batches on
+the device.
 
 Method: this process enters a loop as a rank of several; the device "meta" stands for a GPU where
 batches move.
@@ -35,7 +35,7 @@ DATA = TensorDataset(torch.arange(10))
 
 
 class Rank(_here.Loop):
-    """One that reports nowhere."""
+    """A loop that reports nowhere."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.context = TrainContext(rank, size)

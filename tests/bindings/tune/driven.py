@@ -30,7 +30,7 @@ from troupe.tune._core.deciding import (
 
 @dataclass
 class Driven:
-    """One trial. `state`: new, running, paused, over."""
+    """A simulated trial. `state`: new, running, paused, over."""
 
     config: Mapping[str, Any]
     state: str = "new"
@@ -128,7 +128,7 @@ class Sweep:
         if self.generator.random() < self.fails:
             self.over(trial, End.FAILED, "it failed")
             return
-        if each.number >= self.reports:  # it was paused at its last report
+        if each.number >= self.reports:  # paused at its last report
             self.over(trial, End.COMPLETED, "its end")
             return
         if each.number > 1 and self.generator.random() < self.goes_back:
@@ -179,7 +179,7 @@ class Sweep:
                 self.back(action.trial, each.base)
 
     def back(self, trial: str, number: int) -> None:
-        """It goes on from its report of that number."""
+        """Return to the report of that number."""
         each = self.trials[trial]
         each.number = each.base = number
         each.saved = {one for one in each.saved if one <= number}

@@ -100,7 +100,7 @@ class Moody(Scheduler):
             donor = sorted(self._checkpoints)[self._digest % len(self._checkpoints)]
             copier = (
                 self._paused[0] if self._paused and self._digest % 2 else report.trial
-            )  # one that is paused already, perhaps
+            )  # a trial that may be paused already
             if copier not in self._paused:
                 self._paused.append(copier)
             found.append(

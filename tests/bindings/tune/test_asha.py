@@ -172,8 +172,8 @@ def test_what_was_reported_after_a_checkpoint_that_is_gone_back_to_counts_no_mor
 
 
 class SlowPromotion:
-    """Who is promoted, by the paper: from the highest rung down, of the best floor(n/factor) one
-    that was not."""
+    """Promotion by the paper, in plain code: from the highest rung down, a trial of the best
+    floor(n/factor) that was not promoted."""
 
     def __init__(self, asha_rungs: list[float], factor: float) -> None:
         self.rungs = {milestone: {} for milestone in asha_rungs}

@@ -1,4 +1,4 @@
-"""What MLflow is given of reports and configurations, and with which run a sweep goes on.
+"""Values sent to MLflow for reports and configurations, and the run that a resumed sweep continues.
 
 Method: pure functions, with values that trials report; the record of a sweep's run is damaged in
 each way.

@@ -21,7 +21,7 @@ class TestSweepStorage(pytest_storages.StorageTestCase):
 
     @pytest.fixture
     def storage(self) -> SweepStorage:
-        """One for each test."""
+        """A storage for each test."""
         return SweepStorage()
 
 
@@ -50,7 +50,7 @@ def test_it_has_what_the_sweep_has_when_it_is_read() -> None:
     assert study.best_trial.user_attrs == {"trial": "c"} and [
         trial.state.name for trial in study.trials
     ] == ["COMPLETE", "FAIL", "COMPLETE"]
-    changed.append(TrialRecord("a", {}, "completed", {}, [0.5]))  # what is over stays
+    changed.append(TrialRecord("a", {}, "completed", {}, [0.5]))  # ended trials stay as they are
     assert study.trials[0].value == 0.3 and len(study.get_trials(deepcopy=False)) == 3
     copied = optuna.storages.InMemoryStorage()
     optuna.copy_study(from_study_name="digits", from_storage=storage, to_storage=copied)

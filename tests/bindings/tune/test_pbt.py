@@ -100,7 +100,8 @@ def test_who_copies_whom(seed: int) -> None:
 
 
 def pausing(pbt: PopulationBasedTraining) -> set[str]:
-    """Those that nobody can copy, since they have not reported after they have become copies."""
+    """Return the members that nobody can copy, since they have not reported after they became
+    copies."""
     return {trial for trial, member in pbt._population.members.items() if member.copyable is None}
 
 
@@ -119,7 +120,7 @@ def test_a_copy_has_the_donors_progress_and_configuration_and_is_no_donor_before
     )
     pbt.resumed("t1", exploit.config)
     assert pbt.choose(False) is Choice.WAIT
-    # Its clock is the donor's, which was compared at 2: the next time is 4.
+    # The copy takes over the donor's clock, which was compared at 2: the next time is 4.
     assert pbt.reported(report("t1", 4, 9.9)) == () and pbt._population.members["t1"].perturbed == 4
 
 
@@ -128,7 +129,7 @@ def test_score_and_checkpoint_are_of_one_step() -> None:
     pbt.reported(report("t0", 1, 5.0))
     pbt.reported(
         report("t0", 2, 0.1, checkpoint=False)
-    )  # what can be copied of t0 is still as good as 5
+    )  # the copyable report of t0 is still as good as 5
     (exploit,) = pbt.reported(report("t1", 1, 1.0))
     assert (exploit.donor, exploit.donor_report) == ("t0", 1)
     with pytest.raises(
@@ -247,7 +248,7 @@ def test_G10_every_trial_is_over_and_a_replay_decides_the_same(seed: int, synch:
             ]
             for (
                 action
-            ) in one:  # what the user's function draws is the journal's, so both go on with that
+            ) in one:  # draws of the user's function are in the journal, so both continue with them
                 if isinstance(action, Exploit):
                     assert {**action.config, "f": 0} == {
                         **next(each for each in other if isinstance(each, Exploit)).config,
@@ -311,7 +312,7 @@ def test_lists_move_to_a_neighbour_and_numbers_are_multiplied_within_their_bound
     assert {each["b"] for each in explored({"b": [16, 32]}, {"b": 5}, resample=0)} == {
         16,
         32,
-    }  # it is none of them
+    }  # belongs to none of them
     assert {
         each["b"] for each in explored({"b": tune.choice(["x", "y", "z"])}, {"b": "y"}, resample=0)
     } == {"x", "z"}

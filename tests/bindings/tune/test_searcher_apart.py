@@ -61,7 +61,7 @@ class Numbers(Searcher):
 
 
 class Answers:
-    """What has come, in its order."""
+    """The answers so far, in order."""
 
     def __init__(self, searcher: Searcher) -> None:
         self.got: queue.Queue[Any] = queue.Queue()

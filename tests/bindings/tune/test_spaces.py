@@ -38,7 +38,7 @@ def drawn(domain: Any, number: int = 400) -> list[Any]:
         (tune.randint(0, 4.0), int, 0, 3, {0, 1, 2, 3}),
         (tune.qrandint(0, 4, 2), int, 0, 4, {0, 2, 4}),  # here it is
         (tune.qrandint(1, 9, 4), int, 4, 8, {4, 8}),
-        (tune.qrandint(0, 3), int, 0, 2, {0, 1, 2}),  # of steps of 1 it is not
+        (tune.qrandint(0, 3), int, 0, 2, {0, 1, 2}),  # with steps of 1 the upper end is excluded
         (tune.lograndint(1, 5), int, 1, 4, {1, 2, 3, 4}),
         (tune.qlograndint(1, 8, 2), int, 2, 8, {2, 4, 6, 8}),
         (tune.qrandn(0, 1, 0.5), float, -9, 9, None),

@@ -62,7 +62,7 @@ def lives(ledger: Ledger) -> list[dict]:
 
 
 def again(world: World) -> Ledger:
-    """What a core makes of the journal."""
+    """Rebuild a ledger from the journal."""
     ledger = Ledger(world.rules, Moody(world.seed), Conditions(), lambda call: None)
     for row in copy.deepcopy(world.journal):
         ledger.apply(row)
@@ -93,8 +93,8 @@ def test_g3_the_engine_ends_again_and_again(block: int) -> None:
 
 
 def core(**rules: object) -> tuple[SweepCore, Listed]:
-    """One that has begun and asked for its first places; trials are proposed as they are asked
-    for."""
+    """Return a core that has begun and asked for its first places; trials are proposed as they are
+    asked for."""
     made = SweepCore(Rules(**rules), Moody(1), name_of=lambda number: f"t{number}")  # type: ignore[arg-type]
     return made, Listed(4)
 
@@ -180,7 +180,7 @@ def test_a_trial_that_does_not_answer_its_stop_is_given_up_after_the_grace() -> 
 
 
 def test_a_searcher_that_had_nothing_to_propose_before_a_trial_ended_is_asked_again() -> None:
-    """Its answer comes after the end of the only trial, which it did not know of: the sweep ended
+    """The answer comes after the end of the only trial, which it did not know of: the sweep ended
     with an error."""
     made = SweepCore(Rules(concurrent_max=2), Moody(1), name_of=lambda number: f"t{number}")
     asked = [

@@ -119,7 +119,7 @@ def test_every_object_is_compared_with_its_digest(tmp_path: Path) -> None:
         objects = dict(db.execute("SELECT key, data FROM objects"))
     db.close()
     assert len(objects) == TRIALS
-    other = cloudpickle.dumps(Part(9))  # which could be read
+    other = cloudpickle.dumps(Part(9))  # readable, as the damage is elsewhere
     for key, data in objects.items():
         for value in (other, bytes(len(data)), data[:-1], b"", "text"):
             (path / FILE).write_bytes(whole)
@@ -130,7 +130,7 @@ def test_every_object_is_compared_with_its_digest(tmp_path: Path) -> None:
                 JournalError, match=rf"{FILE}: the object {key} is not what was written"
             ):
                 read_all(path)
-        assert len(view.of(path).trials) == TRIALS  # which loads no objects
+        assert len(view.of(path).trials) == TRIALS  # the view loads no objects
 
 
 @pytest.mark.parametrize("size", [0, 100, 4096, 5000, 8192])

@@ -84,7 +84,8 @@ def test_rows_come_back_as_they_were_and_objects_lie_apart(tmp_path: Path) -> No
 
 
 def test_a_journal_needs_no_memory_that_processes_share(tmp_path: Path) -> None:
-    """Which a network file system does not have: SQLite would keep it in a file beside."""
+    """A network file system has no memory shared by processes: SQLite would keep it in a file
+    beside."""
     journal = Journal(tmp_path, create=True)
     journal.append(rows({}), durable=False)
     assert sorted(each.name for each in tmp_path.iterdir()) == [FILE, f"{FILE}-wal"]

@@ -1,5 +1,5 @@
-"""What the tests of command jobs share: folders with a job in them, jobs that were run, and where a
-library for files is needed."""
+"""Parts shared by the tests of command jobs: folders with a job in them, jobs that were run, and
+skips without the library for files."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_job_is_found_after_the_program_whose_cluster_ran_it(
 def test_pipelines_and_sweeps_are_shown_after_their_cluster_without_another_one(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "user"))  # where their folders are
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))  # parent of their folders
     for name, text in (("steps.yml", STEPS), ("trials.yml", TRIALS), ("both.py", BOTH)):
         (tmp_path / name).write_text(text)
     done = troupe_in(tmp_path, "run-as", "both.py")

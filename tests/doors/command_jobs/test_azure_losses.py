@@ -43,8 +43,8 @@ def marks(kind: str, lost: str) -> list[pytest.MarkDecorator]:
     [pytest.param(kind, lost, marks=marks(kind, lost)) for kind in KINDS for lost in "ab"],
 )
 def test_a_lost_node_ends_the_job(home: Home, kind: str, lost: str) -> None:
-    """Of the first node, which drives the job, and of the other; with TensorFlow that is a
-    worker's, and a parameter server's."""
+    """The lost node is the first one, which drives the job, or the other; with TensorFlow a
+    worker's or a parameter server's."""
     head = home.json("start", "--head", "--no-worker", "--port", "0")
     for name in ("a", "b"):
         home.run(

@@ -1,4 +1,4 @@
-"""What command jobs log by MLflow: in a store of the job's own where no address reaches it, else in
+"""MLflow logging of command jobs: in a store of the job's own where no address reaches it, else in
 a run of the caller's store.
 
 Method: jobs through real processes; runs are read back by MLflow's client from what `download`

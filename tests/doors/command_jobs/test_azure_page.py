@@ -67,7 +67,7 @@ def test_the_page_of_a_clusters_job_opens_and_follows_its_state(home: Home, tmp_
         *("a &lt; b", "troupe azure job download -n one --output-name o"),
     ):
         assert each in text, text
-    assert "refresh" not in text  # it has ended
+    assert "refresh" not in text  # the job has ended
 
 
 def test_the_page_of_a_job_without_a_cluster_stays_with_what_it_printed(

@@ -84,7 +84,7 @@ def test_c8_the_guides_form_runs_and_tells_its_best_child(idle: Home, tmp_path: 
 def test_c8_bandit_ends_trials_in_log_metric_and_the_others_go_on(
     idle: Home, tmp_path: Path
 ) -> None:
-    """One at a time, so that the first is the best there is when the second reports."""
+    """Trials run one at a time, so that the first is the best there is when the second reports."""
     jobs = MLClient().jobs
     made = jobs.create_or_update(
         a_sweep(

@@ -48,7 +48,7 @@ jobs:
     outputs: {model: "${{parent.outputs.model}}"}
 """
 
-# What is wrong: (the file, the places, words that are said).
+# Wrong files: (the file, the places, words of the message).
 WRONG: dict[str, tuple[str, list[str], list[str]]] = {
     "no steps": (HEAD, ["p.yml:1:1"], ["needs jobs: its steps by their names"]),
     "keys and settings": (

@@ -42,7 +42,7 @@ def dies_once(folder: Path) -> Any:
 
 
 class Adds:
-    """Of which an actor has an instance."""
+    """A class of which each actor has an instance."""
 
     def __init__(self, k: int, die: Any = None) -> None:
         self.k, self.die, self.called = k, die, 0

@@ -34,7 +34,7 @@ def said(work: Callable[[], Any], kind: type[BaseException], *words: str) -> str
 
 
 def test_a_damaged_file_is_named(numbers: Path, tmp_path: Path) -> None:
-    """Its end, which says what is in it; and what is in it."""
+    """The file's end, which describes its contents, is damaged; then its contents are."""
     for name, cut in (
         ("end", lambda raw: raw[:-20]),
         ("middle", lambda raw: raw[:400] + bytes(len(raw) // 3) + raw[400 + len(raw) // 3 :]),

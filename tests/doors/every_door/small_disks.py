@@ -21,7 +21,7 @@ _LEFT = '"$@"; code=$?; cd "$0"; find . -mindepth 1 | sort | sed "s/^/left: /"; 
 
 
 def why_not() -> str:
-    """What is missing for it; "": nothing is."""
+    """Return the missing requirement for small disks; "" if there is none."""
     done = subprocess.run(
         [*_namespace(), "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
         capture_output=True,
@@ -55,7 +55,7 @@ def on_a_small_disk(
 
 
 def left_of(done: subprocess.CompletedProcess) -> list[str]:
-    """What a line has left on its small disk."""
+    """Return the files that a line has left on its small disk."""
     return [
         line.removeprefix("left: ")
         for line in done.stdout.splitlines()
@@ -112,5 +112,5 @@ def small_node(shared_home: Home, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def folders_in(cache: Path) -> list[str]:
-    """What was made there, or begun: no locks and records."""
+    """Return the folders finished or begun there: no locks and records."""
     return sorted(each.name for each in cache.iterdir() if each.is_dir())

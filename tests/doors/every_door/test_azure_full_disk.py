@@ -50,7 +50,7 @@ def download(folder: Path, job: str, *words: str, options: str = "size=1m") -> o
 
 @pytest.fixture(scope="module")
 def job(small_node: Path) -> str:
-    """One that has written a small output and one of 2 MiB, in two files."""
+    """A job that has written a small output and one of 2 MiB, in two files."""
     outputs = {
         "large": Output(type="uri_folder"),
         "little": Output(type="uri_folder"),
@@ -171,7 +171,7 @@ def address() -> str:
 
 
 def failure(**fields: object) -> str:
-    """What a job fails with, as text."""
+    """Return the error text of a job that fails."""
     with pytest.raises(exceptions.LaunchError) as failed:
         run(**fields)
     return str(failed.value)

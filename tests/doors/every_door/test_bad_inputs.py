@@ -1,5 +1,5 @@
-"""What is wrong with a job or a run is one error, of a command or script as people start it: it
-names what is wrong and the nearest, and nothing has started.
+"""Faults in a job or a run, by a command or script as people start it: one error names the fault
+and the nearest name, and nothing has started.
 
 Method: `troupe azure job create` with files, and scripts by `troupe run-as` with their launchers'
 own imports, each a process of its own, on one cluster.

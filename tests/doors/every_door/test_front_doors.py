@@ -36,7 +36,7 @@ LINES_OF_A_SCREEN = 50
 
 
 def cells(text: str) -> Iterator[list[str]]:
-    """Of each row of each table, without its head."""
+    """Yield the cells of each row of each table, without its head."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if (
@@ -119,7 +119,7 @@ def test_each_fault_has_its_test() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of its headings, as they are made of their text."""
+    """Return the anchors of a page's headings."""
     heads = re.findall(
         r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE
     )

@@ -1,6 +1,5 @@
-"""What pyspark's TorchDistributor does, row by row, and what it does here: the rows of
-docs/coming/torch_distributor.md that are of a cluster of several hosts, and for each of all rows
-the tests that hold it.
+"""Rows of docs/coming/torch_distributor.md: behaviour of pyspark's TorchDistributor that needs a
+cluster of several hosts, and for each of all rows the tests that hold it.
 
 Method: two nodes that are as other hosts; ranks without GPUs say what they have.
 """
@@ -126,7 +125,7 @@ def spread(per_node: int = 2) -> DeepspeedTorchDistributor:
 
 
 def variables() -> list[dict[str, str]]:
-    """Of all ranks, in their order."""
+    """Return the variables of all ranks, in order."""
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
@@ -147,7 +146,7 @@ def test_row_encryption(hosts: dict[str, str]) -> None:
 
 
 def test_row_address_and_port(hosts: dict[str, str]) -> None:
-    """The same for all ranks, of a store that is there before any of them."""
+    """All ranks have the address of one store that is there before any of them."""
     found = spread().run(variables)
     assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found}) == 1 and {
         each["WORLD_SIZE"] for each in found
@@ -156,7 +155,7 @@ def test_row_address_and_port(hosts: dict[str, str]) -> None:
 
 @pytest.mark.long
 def test_row_ranks(hosts: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
-    """Of functions and of files over two nodes the numbers that torchrun over two nodes gives."""
+    """Functions and files over two nodes get the numbers that torchrun over two nodes gives."""
     numbers = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
     says = (
         "import json, os, sys\nsys.stdout.write(json.dumps([os.environ[name] for name in "

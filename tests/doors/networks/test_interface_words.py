@@ -68,7 +68,7 @@ def test_this_hosts_interfaces() -> None:
 
 @pytest.mark.parametrize("text", [INTERNAL, UNREACHABLE], ids=["ncclInternalError", "no route"])
 def test_b5_nccl_names_hosts_interfaces_and_the_remedy(node: Home, text: str) -> None:
-    """Of ranks whose interface was chosen for them."""
+    """The ranks' interface was chosen for them."""
 
     def train() -> None:
         import torch.distributed as dist

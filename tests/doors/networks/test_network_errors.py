@@ -149,7 +149,7 @@ GLOO = [
     ),
     ("connection", "Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error"),
 ]
-# What says nothing of the network: there is another remedy, or none.
+# Texts that do not concern the network: there is another remedy, or none.
 OTHERS = [
     "CUDA error: an illegal memory access was encountered",
     "KeyError: 'lr'",

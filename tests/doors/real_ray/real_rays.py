@@ -1,5 +1,5 @@
-"""What the tests of real Ray clusters share: a driver that says when it is up and goes on until it
-is ended, Ray's processes, what is left of them."""
+"""Parts shared by the tests of real Ray clusters: a driver that says when it is up and goes on
+until it is ended, Ray's processes, and their remains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e_conftest import TIMEOUT_S, Home, eventually
 
 from troupe.launch import LaunchHandle, ray_launch
 
-LIMIT_S = 4 * TIMEOUT_S  # of a start: Ray's own takes seconds on each node
+LIMIT_S = 4 * TIMEOUT_S  # limit of a start: Ray's own takes seconds on each node
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None,
     reason="needs a real Ray: ./test frameworks installs it",
@@ -78,7 +78,7 @@ class Up:
         ]
 
     def is_gone(self) -> bool:
-        """Whether neither a process nor a file of it is left."""
+        """Return True if neither a process nor a file of it is left."""
         return not self.process_names() and not any(Path(each).exists() for each in self.folders)
 
 
@@ -108,5 +108,5 @@ def up(home: Home, path: Path) -> Up:
 
 
 def folders() -> set[str]:
-    """Those of nodes of Ray that are there now, of this module's cluster."""
+    """Return the folders of Ray nodes that exist now, of this module's cluster."""
     return {str(each) for each in Path(os.environ["TMPDIR"]).glob(FOLDER + "*")}

@@ -1,4 +1,4 @@
-"""What is decided of a real Ray cluster before it starts, and what is said where it cannot.
+"""Decisions about a real Ray cluster before it starts, and the errors where it cannot.
 
 Method: the pure functions; launches on nodes without Ray.
 """

@@ -55,8 +55,8 @@ print(outer.info.run_id, handle.id)
 def test_a9_metrics_of_every_rank_reach_one_run_below_the_callers(
     cluster: Home, server: Server, tmp_path: Path
 ) -> None:
-    """Its parameters are rank 0's, its end is the launch's, its link is printed; it has the node's
-    system metrics, a commit, and who made it."""
+    """The run's parameters are rank 0's, its end is the launch's, its link is printed; it has the
+    node's system metrics, a commit, and who made it."""
     script = tmp_path / "w" / "train.py"
     script.parent.mkdir()
     script.write_text(PROGRAM)

@@ -51,7 +51,7 @@ def train_on(begun: str, go: str) -> int:
 
 
 class Words:
-    """What was said of launches' tracking."""
+    """The messages about launches' tracking."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd, self.text = capfd, ""
@@ -85,12 +85,12 @@ def test_a_server_that_is_not_there_is_said_once_and_the_training_succeeds(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """One that is down, one that accepts and never answers, and addresses that lead nowhere; at the
-    same time, for they are waited for."""
+    """Three servers at the same time, for they are waited for: one that is down, one that accepts
+    and never answers, and addresses that lead nowhere."""
     dead = nobody()
     monkeypatch.setenv(
         "MLFLOW_HTTP_REQUEST_TIMEOUT", "600"
-    )  # which alone would hold everything up where nobody answers
+    )  # would alone delay everything where nobody answers
     with front() as silent:
         expected = {
             dead: "Connection refused",

@@ -186,7 +186,7 @@ print(len(set(train.distributed())), len(set(start.distributed())))
 def test_ranks_of_a_launch_without_a_run_make_their_database_one_after_the_other(
     home: Home, tmp_path: Path
 ) -> None:
-    """Of several processes that make all tables at once, MLflow's own fail.
+    """If several processes make all tables at once, MLflow's own code fails.
 
     So do programs that ranks start, in another folder.
     """

@@ -168,8 +168,8 @@ def test_a9_a_run_that_the_caller_names_is_the_launchs(
 def test_a14_samples_of_the_monitor_reach_the_launchs_run(
     cluster: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a driver that has not imported MLflow itself; the node's own system metrics are there
-    beside them, and what its actors log."""
+    """The driver has not imported MLflow itself; the node's own system metrics are there beside
+    them, and the actors' logs."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
 
     @ray_launch(processes=1, remote=True, timeout=LIMIT_S)

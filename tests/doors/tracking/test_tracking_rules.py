@@ -92,9 +92,7 @@ def test_a_store_that_is_away_is_asked_again_after_pauses_that_grow() -> None:
     assert asked == [0, 30, 90] and set(told) == {"ConnectionRefusedError: nobody"}
     now[0] = 1e6
     assert breaker.call(lambda: 5) == 5
-    with pytest.raises(
-        ValueError, match="no such key"
-    ):  # what a store refuses is the program's to know
+    with pytest.raises(ValueError, match="no such key"):  # refusals of a store are for the program
         breaker.call(lambda: (_ for _ in ()).throw(ValueError("no such key")))
     assert breaker.call(lambda: 6) == 6
     with pytest.raises(guard.Away):
@@ -184,7 +182,7 @@ def test_the_door_has_room_for_so_many_connections_and_again_when_they_end(
             surplus.sendall(
                 f"GET /api/x HTTP/1.1\r\nAuthorization: Bearer {small.token}\r\n\r\n".encode()
             )
-            assert surplus.recv(1) == b""  # where it is not reset
+            assert surplus.recv(1) == b""  # closed, not reset
         for each in held:
             each.close()
         eventually(lambda: answers(small), what="room for another one")

@@ -180,7 +180,7 @@ def test_a_server_that_is_down_is_one_line_and_ends_nothing(
 def test_a_server_that_goes_away_in_the_middle_costs_what_was_reported_meanwhile(
     idle: Home, server: Server, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:
-    """Said when it goes, and what is missing at the end; the trials report on."""
+    """Reported when it goes, and at the end the losses; the trials report on."""
 
     class Ends(tune.Callback):
         def on_trial_result(

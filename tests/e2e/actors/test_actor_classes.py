@@ -58,8 +58,8 @@ Worker = troupe.remote(num_cpus=0)(Plain)
 
 
 def actor_class() -> Any:
-    """One whose name is that of the actor class, as a decorator makes it: what its methods see by
-    that name."""
+    """Return a class whose name is that of the actor class, as a decorator makes it: the value its
+    methods find by that name."""
 
     @troupe.remote(num_cpus=0)
     class Decorated:
@@ -234,7 +234,7 @@ def test_what_ends_the_process_behind_the_actors_back_is_a_crash_whatever_its_co
 
 
 def answer_of(actor: Any) -> int:
-    """Its pid; 0 while it is being started again."""
+    """Return the actor's pid; 0 while it is being restarted."""
     try:
         return troupe.get(actor.pid.remote(), timeout=60)
     except exceptions.ActorUnavailableError:

@@ -30,7 +30,7 @@ class Gate:
 
 
 class AsyncGate:
-    """The same in coroutines."""
+    """A gate whose methods are coroutines."""
 
     def __init__(self, note: str = "") -> None:
         self.gate = asyncio.Event()

@@ -87,7 +87,7 @@ def test_a_queued_call_is_not_run(idle: Home, tmp_path: Path, threads: int) -> N
     queued = [made.note.remote(i) for i in range(10)]
     for ref in queued[3:6]:
         troupe.cancel(ref)
-    if threads == 1:  # which looks for what is cancelled before each call, and answers in turn
+    if threads == 1:  # looks for cancelled calls before each call, and answers in turn
         Path(gate).touch()
     for ref in queued[3:6]:
         with pytest.raises(exceptions.TaskCancelledError, match="before it began"):
@@ -304,7 +304,7 @@ class Maker:
         self.made: list[object] = []
 
     def pid(self) -> int:
-        """Its process."""
+        """Return the process id."""
         return os.getpid()
 
     def make(self) -> tuple[int, int]:

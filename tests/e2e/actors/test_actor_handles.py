@@ -141,7 +141,7 @@ def test_calls_made_before_are_run(idle: Home, tmp_path: Path, options: dict) ->
     watched = Watched(actor)
     gate, after = tmp_path / "gate", tmp_path / "after"
     refs = [actor.wait_for.remote(str(gate)), *(actor.note.remote(i) for i in range(100))]
-    actor.wait_for.remote(str(gate), str(after))  # its ref is not kept
+    actor.wait_for.remote(str(gate), str(after))  # the ref is not kept
     del actor
     all_looked_at()
     assert watched.lives()
@@ -395,7 +395,7 @@ def test_a_queue_ends_with_its_last_user(idle: Home) -> None:
 
 
 def test_nothing_is_kept_of_lives_that_are_over(idle: Home) -> None:
-    before = native._object_figures()["lives"]  # those of tests before this one
+    before = native._object_figures()["lives"]  # lives of tests before this one
     holder = made()
     for number in range(20):
         troupe.get(holder.keep.remote("it", made()), timeout=30)

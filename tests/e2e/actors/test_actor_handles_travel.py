@@ -168,7 +168,7 @@ def test_a_constructor_that_is_given_one(idle: Home) -> None:
     os.kill(Watched(holder).pid, signal.SIGKILL)
     still_there(
         watched, holder, 0
-    )  # what it was made of is kept for as long as it may be made again
+    )  # the maker's arguments are kept for as long as it may be restarted
     del holder
     watched.ends()
 
@@ -188,7 +188,7 @@ def test_one_that_was_pickled_by_hand_is_wanted(idle: Home) -> None:
 def test_one_that_a_borrower_pickled_by_hand_is_wanted(idle: Home) -> None:
     before = native._object_figures()[
         "lives"
-    ]  # those of tests before this one, whose cluster is gone
+    ]  # objects of tests before this one, whose cluster is gone
     holder, actor, watched = given()
     text = troupe.get(holder.pickled.remote("it"), timeout=20)
     del actor

@@ -115,7 +115,7 @@ def test_leaving_in_a_call_that_the_loop_found_by_asking(idle: Home) -> None:
 
 
 class OwnLoop(asyncio.SelectorEventLoop):
-    """Of the user's choice."""
+    """An event loop of the user's choice."""
 
 
 class OwnPolicy(asyncio.DefaultEventLoopPolicy):
@@ -130,7 +130,7 @@ def _set_policy() -> None:
 
 
 class WithPolicy:
-    """What comes of it sets the policy, as a module that an actor's class needs would."""
+    """A class whose pickle sets the policy, as a module that an actor's class needs would."""
 
     def __reduce__(self) -> tuple:
         return _set_policy, ()
@@ -138,7 +138,7 @@ class WithPolicy:
 
 @troupe.remote(num_cpus=0)
 class Chosen:
-    """Which loop it has, and whether a call comes through."""
+    """An actor that tells its loop, and whether a call comes through."""
 
     def __init__(self, _: Any = None) -> None:
         pass
@@ -154,7 +154,7 @@ def test_a_loop_that_the_program_has_chosen_is_used(idle: Home) -> None:
 
 @troupe.remote(num_cpus=0)
 class Waiting:
-    """Its calls wait for futures that nothing else refers to."""
+    """An actor whose calls wait for futures that nothing else refers to."""
 
     def __init__(self) -> None:
         self.futures: list[weakref.ref[asyncio.Future[str]]] = []
@@ -176,7 +176,7 @@ class Waiting:
         return len(self.futures)
 
     async def collect(self) -> list[bool]:
-        """Which of them are there still; those are given a value."""
+        """Return which futures still exist; those are given a value."""
         gc.collect()
         left = [each() for each in self.futures]
         self.futures.clear()

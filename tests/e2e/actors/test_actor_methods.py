@@ -163,7 +163,7 @@ def test_special_methods(idle: Home, tmp_path: Path) -> None:
     )
     before = tool.pid.remote()
     ended = tool.__ray_terminate__.remote()
-    assert troupe.get(before, timeout=20)  # what was called before it runs
+    assert troupe.get(before, timeout=20)  # earlier calls run first
     with pytest.raises(exceptions.ActorDiedError):
         troupe.get(ended, timeout=20)
     with pytest.raises(exceptions.ActorDiedError):

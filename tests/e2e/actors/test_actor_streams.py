@@ -60,7 +60,7 @@ class Maker:
 
 
 class AsyncMaker:
-    """The same in coroutines."""
+    """A maker whose methods are coroutines."""
 
     def __init__(self) -> None:
         self.made = 0

@@ -152,7 +152,7 @@ def test_kill_and_exit(idle: Home) -> None:
 
 
 def name_is_taken(name: str) -> bool:
-    """Whether an actor of that name is not dead."""
+    """Return True if an actor of that name is not dead."""
     return any(
         each["name"] == name and each["state"] != "dead" for each in troupe.state.list_actors()
     )
@@ -321,7 +321,7 @@ def test_placement_groups(idle: Home) -> None:
     troupe.util.remove_placement_group(group)
     with pytest.raises(
         exceptions.ActorDiedError
-    ):  # its process is ended behind the answer: a call may come before that
+    ):  # the process ends after the answer: a call may come before that
         eventually(
             lambda: troupe.get(inside.add.remote(), timeout=20) < 0,
             what="the end of the group's actor",

@@ -141,7 +141,7 @@ def with_extra(inner: Callable) -> Callable:
 
 
 def of_three(inner: Callable) -> Callable:
-    """One whose wrapper takes other parameters, and says of itself what it likes."""
+    """Return a function whose wrapper takes other parameters, and whose `__signature__` lies."""
 
     @functools.wraps(inner)
     def wrapper(self: Any, a: int, b: int, c: int) -> Any:

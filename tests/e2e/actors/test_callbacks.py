@@ -142,7 +142,7 @@ def test_CB1_a_driver_whose_stderr_is_gone_comes_back_to_its_head(home: Home) ->
     os.close(write)
     assert driver.stdout is not None
     assert driver.stdout.readline() == "1\n"
-    os.close(read)  # what it says of its head's absence meets a broken pipe
+    os.close(read)  # messages about its head's absence meet a broken pipe
     _kill(head["pid"])
     home.json("start", "--head", "--no-worker")
     out, _ = driver.communicate("\n", timeout=TIMEOUT_S * 2)

@@ -191,7 +191,7 @@ def test_each_process_of_one_that_is_started_again_gets_them(hosts: dict[str, st
             done(keeper.values.remote())[0] == "small"
             and int(done(keeper.values.remote())[1][5]) == 2
         )
-        done(keeper.drop.remote())  # its maker holds them still
+        done(keeper.drop.remote())  # the maker holds them still
         os.kill(done(keeper.pid.remote()), signal.SIGKILL)
     with pytest.raises(exceptions.ActorDiedError):
         done(keeper.pid.remote())

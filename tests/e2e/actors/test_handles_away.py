@@ -34,7 +34,7 @@ for module in (sys.modules[__name__], handles, tcp_cuts):
     cloudpickle.register_pickle_by_value(module)  # another host would not have these files
 
 MIB = 1 << 20
-KEPT_S = 30  # what a process holds that cannot be reached is kept so long
+KEPT_S = 30  # objects held by a process that cannot be reached are kept so long
 
 
 class Holder:
@@ -257,7 +257,7 @@ def test_what_a_function_captures(hosts: dict[str, str]) -> None:
         return lambda: troupe.get(handle.pid.remote(), timeout=30)
 
     assert done(holder.call.remote(captures(actor))) == watched.pid
-    remote = task(captures(actor), hosts["a"], max_calls=1)  # its process has it until it ends
+    remote = task(captures(actor), hosts["a"], max_calls=1)  # the process keeps it until it ends
     del actor
     all_looked_at()
     assert done(remote.remote()) == watched.pid

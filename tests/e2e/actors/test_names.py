@@ -65,7 +65,7 @@ class Program:
         self.namespace = self._process.stdout.readline().strip()
 
     def end(self) -> tuple[int, str]:
-        """Its exit code and stderr."""
+        """Return the exit code and stderr."""
         _, errors = self._process.communicate("go on\n", timeout=WITHIN_S)
         return self._process.returncode, errors
 

@@ -1,5 +1,5 @@
-"""What examples of Ray's documentation rely on beside the names: who failed, what a generator gave,
-where things may be made."""
+"""Semantics that examples of Ray's documentation rely on beside the names: who failed, a
+generator's values, where things may be made."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_sys_exit_in_a_generator_of_a_fixed_number_is_an_error(idle: Home) -> No
 
 @troupe.remote(num_cpus=0)
 class MadeAsync:
-    """Its constructor is a coroutine."""
+    """An actor whose constructor is a coroutine."""
 
     async def __init__(self, value: int, fails: bool = False) -> None:
         await asyncio.sleep(0)
@@ -239,7 +239,7 @@ class Refused(Exception):
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"{code} for {path}")
         self.code = code
-        self.lock = threading.Lock()  # which cannot travel
+        self.lock = threading.Lock()  # a lock cannot be pickled
 
 
 @pytest.mark.parametrize("of", ["task", "actor", "launch"])

@@ -82,7 +82,7 @@ def test_after_its_retries_the_error_is_the_last_item(idle: Home, tmp_path: Path
 
 
 def error_of(ref: Any) -> BaseException | None:
-    """What it raises."""
+    """Return the exception that get() raises."""
     try:
         troupe.get(ref, timeout=60)
     except exceptions.TroupeError as error:
@@ -129,9 +129,7 @@ def test_dropped_or_cancelled_it_ends_the_method(idle: Home, tmp_path: Path) -> 
         troupe.cancel(stream)
         given = list(stream)
         assert len(given) < COUNT
-        with pytest.raises(
-            exceptions.TaskCancelledError
-        ):  # it does not look as if it had ended well
+        with pytest.raises(exceptions.TaskCancelledError):  # must not look like a normal end
             troupe.get(given[-1], timeout=60)
         assert troupe.get(source.pid.remote(), timeout=60)
         troupe.kill(source)

@@ -1,5 +1,4 @@
-"""What waits between hosts: a get() of several refs of which one fails, a queue's getter that is
-killed.
+"""Waits between hosts: a get() of several refs of which one fails, a queue's getter that is killed.
 
 Method: as test_early_failures and test_queues, with actors on two nodes that reach each other by
 TCP.

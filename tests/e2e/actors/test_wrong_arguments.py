@@ -61,7 +61,7 @@ def tool(idle: Home) -> Iterator[Any]:
 
 
 def refused(call: Any, *args: Any, **kwargs: Any) -> str:
-    """What the caller is told."""
+    """Return the text of the caller's TypeError."""
     with pytest.raises(TypeError) as error:
         call.remote(*args, **kwargs)
     return str(error.value)

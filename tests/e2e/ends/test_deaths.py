@@ -35,7 +35,7 @@ class Death:
     raised: type[BaseException] = exceptions.LaunchError
     signal: int | None = None
     cause: str = ""
-    status: int | None = None  # its exit code where it is not the error's
+    status: int | None = None  # exit code where it is not the error's
 
 
 DEATHS = [
@@ -126,7 +126,7 @@ def test_a_rank_ends(idle: Home, tmp_path: Path, death: Death) -> None:
     assert any(
         line.startswith((f"    {said}", "  Traceback (most recent call last):")) for line in lines
     ), lines
-    # Those that are stopped leave with the launch's code.
+    # Stopped ranks leave with the launch's code.
     status = death.exit_code if death.status is None else death.status
     assert gang.exit_codes() == [death.exit_code, status, death.exit_code]
     assert gang.ends()[0][0] == gang.ends()[2][0] == "cancelled" and gang.ends()[1][0] == "failed"
@@ -272,7 +272,7 @@ def test_the_caller_ends(idle: Home, tmp_path: Path, number: int, cause: str) ->
     pids = [int(file.read_text()) for file in files]
     assert caller.stderr is not None and any(
         "2 ranks on 1 node" in line for line in iter(caller.stderr.readline, "")
-    )  # it follows the launch now
+    )  # follows the launch now
     caller.send_signal(number)
     errors = caller.communicate(timeout=60)[1]
     assert caller.returncode == -number, errors

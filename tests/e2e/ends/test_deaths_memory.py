@@ -67,7 +67,7 @@ class MemoryGroup:
 
 @pytest.fixture
 def group() -> Iterator[MemoryGroup]:
-    """One to start a node in."""
+    """A memory cgroup to start a node in."""
     try:
         made = MemoryGroup()
     except OSError as error:
@@ -263,7 +263,7 @@ def test_who_runs_user_code_is_taken_before_what_others_need_and_first_who_uses_
     for pid in parked(idle):
         with contextlib.suppress(
             FileNotFoundError, ProcessLookupError
-        ):  # one that has become something since, and has ended
+        ):  # a process that has become another program since, and has ended
             assert score(pid) == base or pid not in parked(idle)
     user = min(base + 500, 1000)
     assert [score(pid) for pid in [*gang.pids, pids[0]]] == [user] * 3

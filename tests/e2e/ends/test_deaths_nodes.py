@@ -1,5 +1,5 @@
-"""What becomes of a launch when a worker, a zygote or the head ends or stands still; attempts and
-their zombies.
+"""Fates of a launch when a worker, a zygote or the head ends or stands still; attempts and their
+zombies.
 
 The second half of docs/reference/deaths.md: two nodes on this machine, rank 0 on `one`, rank 1 on a
 second node that is a new one in each test. Whether a node has been missed is read from what it says
@@ -79,8 +79,7 @@ def zygotes(worker: int) -> list[int]:
 
 @pytest.fixture
 def stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a FIFO is to lie while the loop of the next worker that is started shall wait, in a
-    call of the system."""
+    """The path of a FIFO that makes the loop of the next started worker wait, in a system call."""
     monkeypatch.setenv("TROUPE_FAULTS", "worker.tick=stall@1-")
     monkeypatch.setenv("TROUPE_STALL", str(tmp_path / "stall"))
     return tmp_path / "stall"

@@ -1,5 +1,5 @@
-"""What a Python program does at its end a rank and an actor do too, forked or executed: nobody's
-last checkpoint is cut off."""
+"""Ends of ranks and actors follow Python's order, forked or executed: nobody's last checkpoint is
+cut off."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def hold(folder):
 
 
 def whole(folder: Path, name: str) -> bool:
-    """Whether all that a Holder of that class writes can be read to its end."""
+    """Return True if all that a Holder of that class writes can be read to its end."""
     import gzip
     import tarfile
     import zipfile

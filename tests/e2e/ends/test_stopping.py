@@ -72,7 +72,7 @@ def test_a_program_s_own_handler_is_the_one_that_runs(idle: Home, tmp_path: Path
     runs(tmp_path, 1)
     handle.cancel()
     assert (tmp_path / "saved").exists()
-    with pytest.raises(exceptions.LaunchCancelledError):  # whatever it returns
+    with pytest.raises(exceptions.LaunchCancelledError):  # any outcome is fine
         handle.result(0)
 
 

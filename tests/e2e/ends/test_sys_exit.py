@@ -42,7 +42,7 @@ class Plain:
 
 
 class Async(Plain):
-    """Likewise, in a coroutine."""
+    """An actor with the same ways to end, in coroutines."""
 
     async def leave(self, code: Any) -> None:
         sys.exit(code)

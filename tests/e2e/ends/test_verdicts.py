@@ -65,8 +65,8 @@ def test_E2_the_cause_is_named_and_not_its_victim(hosts: dict[str, str], way: st
         if way in ("sys.exit(0)", "returns early"):
             first = str(error).splitlines()[
                 0
-                # of the group's own timeout, or of the question who waits for whom: whichever is
-                # first
+                # Caused by the group's own timeout, or by the question who waits for whom:
+                # whichever is first
             ]
             assert (
                 "rank 2 returned before rank" in first

@@ -77,8 +77,8 @@ def test_an_actor_whose_zygote_was_killed_before_it_gave_it_its_request_starts_a
 
 
 def test_a_constructor_that_leaves_by_the_same_code_runs_once(home: Home, tmp_path: Path) -> None:
-    """That code is the child's only where nothing of the user's has run in it: what has begun is
-    not begun again."""
+    """The exit code is the child's only where no user code has run in it: a constructor that has
+    begun is not run again."""
     runs = tmp_path / "runs"
 
     class Leaves:

@@ -1,4 +1,4 @@
-"""What users get wrong with launches: one clear error each, before any rank starts where that is
+"""Mistakes of users with launches: one clear error each, before any rank starts where that is
 possible."""
 
 from __future__ import annotations

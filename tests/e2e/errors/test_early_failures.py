@@ -50,7 +50,7 @@ class Member:
 
 
 def started(kind: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What starts one that waits for a path, and one that fails."""
+    """Return functions that start a member waiting for a path, and a failing one."""
     if kind == "tasks":
         return troupe.remote(num_cpus=1)(waits_for).remote, troupe.remote(num_cpus=1)(fails).remote
     first, second = (troupe.remote(num_cpus=0)(Member).remote() for _ in range(2))

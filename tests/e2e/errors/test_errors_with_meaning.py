@@ -89,7 +89,7 @@ async def last_of(stream: Any) -> Any:
 
 
 def names(error: BaseException, kind: BaseException) -> bool:
-    """Whether `error` says what was raised: by its type, its causes or its text."""
+    """Return True if `error` names the raised exception: by its type, its causes or its text."""
     seen: list[Any] = [error]
     for each in seen:
         seen += [

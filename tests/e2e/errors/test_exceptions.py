@@ -37,7 +37,7 @@ def of_python(kind: type[BaseException] = BaseException) -> Iterator[type[BaseEx
 
 
 def made(kind: type[BaseException]) -> BaseException:
-    """One of a class of Python's, or below it, with something in every attribute."""
+    """Build an instance of a class of Python's, or below it, with something in every attribute."""
     if issubclass(kind, BaseExceptionGroup):
         return kind("several", [ValueError(1), KeyError("k")])
     if issubclass(kind, UnicodeTranslateError):
@@ -59,7 +59,7 @@ KINDS = [each for each in dict.fromkeys(of_python()) if not issubclass(each, END
 
 
 def seen(error: BaseException) -> dict[str, Any]:
-    """What a program can see of an exception of Python's: its args and members."""
+    """Return the visible parts of an exception of Python's: its args and members."""
     names = (
         "args",
         "errno",
@@ -233,12 +233,12 @@ def with_code(error: Any) -> Any:
 
 
 def of_shape(kind: type[BaseException]) -> BaseException:
-    """One of SHAPES."""
+    """Build an instance of one of SHAPES."""
     return SHAPES[kind]()
 
 
 def check(error: Any, kind: type[BaseException]) -> None:
-    """It is what was made."""
+    """Check that the exception equals the original."""
     was = of_shape(kind)
     assert error.code == 4
     if not isinstance(was, OwnGroup):
@@ -316,14 +316,14 @@ def test_awaiting_one_that_asyncio_takes_for_its_own_is_an_error_like_others(
 
 
 class NotLoaded(Exception):
-    """It cannot be made again."""
+    """An exception that cannot be unpickled."""
 
     def __reduce__(self) -> tuple:
         return divmod, (1, 0)
 
 
 class WithLock(Exception):
-    """What it has cannot travel."""
+    """An exception with a value that cannot be pickled."""
 
     def __init__(self, code: int) -> None:
         super().__init__("locked")

@@ -1,4 +1,4 @@
-"""Where people err in launches, the error says what was meant.
+"""Hints for frequent mistakes in launches: the error names what was probably meant.
 
 Method: each common mistake once, through a real launch where it gets that far; the text is looked
 at.
@@ -56,7 +56,7 @@ def test_functions_that_ranks_cannot_run() -> None:
 
 
 class Trainer:
-    """What is meant by a method."""
+    """A class with a method that is meant."""
 
     @staticmethod
     @distributed(processes=1, remote=True)
@@ -133,7 +133,7 @@ with troupe.init(num_cpus=3):
 
 
 def test_a_cause_of_whole_sentences_is_not_gone_on_with(idle: Home) -> None:
-    """Where its last line would read as a part of what follows."""
+    """Otherwise its last line would read as a part of what follows."""
 
     @distributed(processes=1, remote=True)
     def fails() -> None:

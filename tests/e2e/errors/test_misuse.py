@@ -1,4 +1,4 @@
-"""What a tired person types: every wrong input has one short error that says what to do, and leaves
+"""Typing mistakes: every wrong input has one short error that says what to do, and leaves
 nothing."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Slow:
 
 
 def test_use_before_init_and_after_shutdown(home: Home) -> None:
-    troupe.shutdown()  # of nothing: no error
+    troupe.shutdown()  # without a session: no error
     with pytest.raises(exceptions.ConnectionError, match="call troupe.init"):
         troupe.remote(Slow).remote()
     with pytest.raises(exceptions.ConnectionError, match="call troupe.init"):

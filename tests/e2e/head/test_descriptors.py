@@ -117,15 +117,15 @@ def test_a_worker_out_of_descriptors_says_so_once_and_goes_on(home: Home, node: 
     with no_descriptor_left(worker), ExitStack() as opened:
         knock(where, opened)
         assert busy_share(worker) < 0.25
-        assert troupe.get(actor.echo.remote(2), timeout=30) == 2  # what is connected stays so
+        assert troupe.get(actor.echo.remote(2), timeout=30) == 2  # open connections stay
     assert logs(home, "worker").count(SAID) == 1
     later = troupe.remote(Echo).remote()
     assert troupe.get(later.echo.remote(3), timeout=60) == 3
 
 
 def test_callers_wait_for_an_actor_without_descriptors(home: Home, node: dict) -> None:
-    """Of this host by its Unix socket (another actor), of another one by the door (this driver is
-    as one)."""
+    """An actor of this host is reached by its Unix socket (by another actor), one of another host
+    by TLS (this driver acts as one)."""
 
     class Asker:
         def ask(self, other: object) -> object:
@@ -147,7 +147,7 @@ def test_callers_wait_for_an_actor_without_descriptors(home: Home, node: dict) -
 def test_a_head_out_of_descriptors_serves_who_is_connected_and_later_the_others(
     home: Home, node: dict
 ) -> None:
-    """What is journaled is still written; who comes is refused at once, and told by its own
+    """Journaled changes are still written; newcomers are refused at once, and told by their own
     command."""
 
     @distributed(processes=2, remote=True)

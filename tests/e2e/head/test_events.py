@@ -1,4 +1,4 @@
-"""What has happened: troupe.state.list_events, Ray's list_cluster_events, `troupe list events`, and
+"""Past events: troupe.state.list_events, Ray's list_cluster_events, `troupe list events`, and
 list_runtime_envs."""
 
 from __future__ import annotations

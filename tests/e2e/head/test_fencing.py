@@ -133,7 +133,7 @@ def test_a_node_that_is_cut_off_is_lost_and_the_next_attempt_runs_elsewhere(
 def test_a_node_that_still_answers_its_peers_costs_nothing(
     healed: Hosts, tmp_path: Path, cut
 ) -> None:
-    """What is cut is between it and the head alone: node a is asked, and it answers a."""
+    """Only the way between it and the head is cut: node a is asked, and it answers a."""
     gang, there = spread(tmp_path)
     cut(healed)
     eventually(lambda: seen("b")["heard_s"] > 8, what="a silence longer than a lease")
@@ -243,7 +243,7 @@ def test_an_actor_that_is_made_elsewhere_has_ended_before(healed: Hosts, tmp_pat
 def test_an_actor_whose_node_is_lost_is_out_of_reach_and_goes_on_when_it_is_back(
     healed: Hosts, tmp_path: Path
 ) -> None:
-    """It reserved nothing: its node may keep it.
+    """The actor reserved nothing: its node may keep it.
 
     Calls meanwhile fail at once, and say that it may be back.
     """

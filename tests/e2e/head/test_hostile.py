@@ -35,13 +35,13 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors would not 
 
 HANDSHAKE_S = 5.0  # and a Hello
 LIMIT_S = 10 * HANDSHAKE_S
-TRIES = 5  # of what a busy machine may be too slow for
+TRIES = 5  # tries for steps that a busy machine may be too slow for
 SPEAKING = [
     "head-tcp",
     "head-unix",
     "worker-tcp",
     "worker-unix",
-]  # those who speak control messages
+]  # ports that speak control messages
 TLS = ["head-tcp", "worker-tcp", "actor"]
 ALL = [*SPEAKING, "actor", "handover"]
 BLOB = {"sha256": bytes(32), "offset": 0}
@@ -134,7 +134,7 @@ def doors(shared_home: Home) -> Iterator[dict[str, Door]]:
         control.close()
 
     def at_actor() -> None:
-        assert cut_tcp({node_port[1]}) >= 1  # it is dialled anew
+        assert cut_tcp({node_port[1]}) >= 1  # the worker dials again
         assert troupe.get(actor.echo.remote("there"), timeout=LIMIT_S) == "there"
 
     status_socket = str(started["socket"])
@@ -249,12 +249,12 @@ def silent(door: Door, count: int) -> list[socket.socket]:
 
 
 def few_are_held(door: Door, most: int) -> tuple[bool, list[socket.socket]]:
-    """Whether the door comes to hold fewer descriptors than `most` of 120 silent peers, before any
-    of these can have been silent for too long; and these. Blocks for HANDSHAKE_S at most, beside
-    what the peers take to come."""
+    """Return whether the acceptor comes to hold fewer descriptors than `most` of 120 silent peers,
+    before any of these can have been silent for too long; and the peers. Blocks for HANDSHAKE_S at
+    most, beside the peers' connecting."""
     too_long = time.monotonic() + HANDSHAKE_S
     peers = silent(door, 120)
-    door.ordinary()  # who comes after them: they have been seen
+    door.ordinary()  # a later peer is served: the earlier ones have been seen
     while time.monotonic() < too_long:
         if door.descriptors() < most:
             return True, peers
@@ -271,15 +271,14 @@ def test_of_hundreds_of_half_open_ones_few_are_held_and_all_are_ended(
         if door.name in (
             "actor",
             "handover",
-        ):  # which take over all that the worker hands over, and then look at them
+        ):  # workers' processes accept everything that is handed over, and check it afterwards
             peers += silent(door, 120)
         elif not door.tls:
             peers += silent(door, 300)
             door.ordinary()
             assert door.descriptors() - before < 256 + 24, f"{door.name}: {door.kinds()}"
         else:
-            # Of each there is a duplicate, by which it is sent away for another
-            # (runtime/net/admission.h).
+            # Each has a duplicate, by which it is replaced by another (runtime/net/admission.h).
             for _ in range(TRIES):
                 few, came = few_are_held(door, before + 2 * 16 + 24)
                 peers += came
@@ -313,7 +312,7 @@ def test_junk(door: Door, what: str) -> None:
 
 
 def unauthenticated() -> dict[str, bytes]:
-    """What may not be the first that a peer says; the worst of it needs not even to be decoded."""
+    """Return frames that must not be a peer's first; the worst of them need not even be decoded."""
     return {
         "another version": header(version=9),
         "no control frame": header(kind=1),
@@ -345,7 +344,7 @@ def test_a_stranger_may_say_hello_and_nothing_else(door: Door, what: str) -> Non
 
 
 def peers_frames() -> dict[str, bytes]:
-    """What ends the connection even of a peer that is known."""
+    """Return frames that end the connection even of a known peer."""
     return {
         "a body over 16 MiB": header(body=(16 << 20) + 8),
         "an attachment over 16 MiB": header(body=64, attachment=(16 << 20) + 1),
@@ -383,7 +382,7 @@ def test_a_known_peer_that_says_what_is_not_its_to_say_is_answered(
     peer.settimeout(LIMIT_S)
     peer.recv(65536)
     request = bytearray(native.encode_message("RegisterNode", {}))
-    request[32:40] = (7).to_bytes(8, "little")  # its id, without which nobody is answered
+    request[32:40] = (7).to_bytes(8, "little")  # the request id, without which nobody is answered
     say(peer, bytes(request))
     kind, fields, _ = native.decode_message(peer.recv(65536))
     peer.close()

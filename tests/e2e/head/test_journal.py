@@ -85,7 +85,7 @@ def test_snapshots_bound_the_journal(home: Home) -> None:
     checked = home.run("journal", "check", str(home.path / "cluster")).stdout
     assert int(checked.split(" events")[0].rsplit(" ", 1)[1]) < 600, (
         checked
-    )  # of more than a thousand
+    )  # out of more than a thousand
 
 
 def test_launches_that_are_over_leave_the_heads_memory_and_are_read_from_its_archive(

@@ -42,7 +42,7 @@ def said_to(control: Any, asked: list[tuple[str, dict]]) -> list[str]:
             control.request(kind, fields, b"", 60)
         except troupe.exceptions.TroupeError as error:
             texts.append(str(error))
-        except ValueError as error:  # what an argument can never be
+        except ValueError as error:  # values that an argument can never be
             texts.append(str(error))
         else:
             texts.append("")
@@ -61,7 +61,7 @@ class Sleeps:
 
 @pytest.fixture(scope="module")
 def other(cluster: Home) -> Iterator[dict[str, Any]]:
-    """What another client has: `acts` on it, and a check that all of it is there still."""
+    """The possessions of another client: `acts` on them, and a check that all are there still."""
     address = session.current().address
     control = native.ControlClient.connect(
         address, token_file=cluster.token("--role", "client"), timeout=60

@@ -54,8 +54,8 @@ def test_logs_of_what_has_ended_make_room_for_newer_ones(home: Home) -> None:
 
 
 def test_the_logs_of_head_worker_and_zygote_lose_their_older_half(home: Home) -> None:
-    """What fills them is written by the test; the programs cut at their next line, the zygote's log
-    at a tick."""
+    """The test itself fills the logs; the programs cut at their next line, the zygote's log at a
+    tick."""
     head = home.json(
         "start",
         "--head",
@@ -93,7 +93,7 @@ def test_the_logs_of_head_worker_and_zygote_lose_their_older_half(home: Home) ->
 
 
 def test_certificates_are_renewed_before_they_end(home: Home) -> None:
-    """Those of node and head live 15 s; sessions, processes and names outlast them."""
+    """Certificates of node and head live 15 s; sessions, processes and names outlast them."""
     import troupe
 
     head = home.json(

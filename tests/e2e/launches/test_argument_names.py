@@ -37,7 +37,7 @@ NAMES = (
 
 
 def the_launch(name: str) -> dict[str, Any]:
-    """What the head says of the launch of this name."""
+    """Return the head's information on the launch of this name."""
     return next(each for each in troupe.state.list_launches() if each["name"] == name)
 
 

@@ -162,8 +162,8 @@ def test_a_file_named_like_a_library_is_run_by_the_program_alone(
 def test_a_program_that_has_its_own_of_a_loaded_library_gets_it(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a zygote that has loaded the library already: the process starts anew, and is what it was
-    to be."""
+    """The zygote has loaded the library already: the process starts anew, and finds the program's
+    own."""
     pytest.importorskip("torch")
     pytest.importorskip("tqdm")  # torch imports it
     (tmp_path / "tqdm.py").write_text("MINE = True\n")
@@ -226,9 +226,7 @@ def test_a_launch_runs_without_torch_and_only_its_use_fails(home: Home, tmp_path
     (stub / "__init__.py").write_text(
         "raise ImportError('libcudart.so: cannot open shared object file')"
     )
-    (
-        tmp_path / "torch-2.dist-info"
-    ).mkdir()  # it is what the node's own interpreters find installed, too
+    (tmp_path / "torch-2.dist-info").mkdir()  # the node's own interpreters find it installed, too
     code = """
 import os
 from troupe.launch import distributed

@@ -1,4 +1,4 @@
-"""What the decorators' and init's options promise, each once through real processes: GPUs,
+"""Promises of the decorators' and init's options, each once through real processes: GPUs,
 environment, logs, detach."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def gpus(shared_home: Home) -> Iterator[Home]:
 
 
 def seen() -> tuple:
-    """What a rank sees of its devices."""
+    """Return the devices that a rank sees."""
     return os.environ["NODE_RANK"], os.environ["LOCAL_RANK"], os.environ["CUDA_VISIBLE_DEVICES"]
 
 

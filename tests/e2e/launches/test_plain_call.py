@@ -28,8 +28,8 @@ def train(epochs):
     return dist.get_rank(), dist.get_world_size(), int(total), os.environ["LOCAL_RANK"]
 
 """
-# What a tutorial does: ranks of its own by spawn, at a port of its own, or at the one that the
-# environment says.
+# Ways of tutorials: ranks of their own by spawn, at a port of their own, or at the one in the
+# environment.
 TUTORIAL = """
 import os, sys
 import torch, torch.distributed as dist, torch.multiprocessing as mp
@@ -69,7 +69,7 @@ CALLS = {
 
 
 def lines(home: Home, code: str, **options: object) -> list[str]:
-    """What a program that must succeed says."""
+    """Return the output lines of a program that must succeed."""
     done = home.python(code, **options)  # type: ignore[arg-type]
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -89,7 +89,7 @@ class Run:
         return process
 
     def text(self, process: subprocess.Popen, which: str = "err") -> str:
-        """What a process has written so far."""
+        """Return the output of a process so far."""
         return (self._folder / f"{self._started.index(process)}.{which}").read_text()
 
     def says(self, process: subprocess.Popen, text: str) -> None:

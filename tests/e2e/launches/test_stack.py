@@ -91,7 +91,7 @@ def test_a_rank_that_sleeps_with_the_gil_held_is_read_all_the_same(idle: Home) -
 
 
 def test_the_native_frames_of_ranks_that_wait_are_read(idle: Home) -> None:
-    """Of a release too: .ci/run runs this file on one."""
+    """Holds for a release too: .ci/run runs this file on one."""
 
     @distributed(processes=2, remote=True)
     def waits() -> None:

@@ -97,9 +97,7 @@ def test_nodes_that_share_a_kernel_but_no_files_reach_each_other(home: Home) -> 
         def size(data: bytes) -> int:
             return len(data)
 
-        assert (
-            size.distributed(large) == [len(large)] * 4
-        )  # one node gets the payload from the other
+        assert size.distributed(large) == [len(large)] * 4  # a node gets the payload from the other
         eventually(
             lambda: troupe.available_resources() == troupe.cluster_resources(),
             what="the end of the launch",

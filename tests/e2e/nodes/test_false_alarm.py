@@ -83,7 +83,7 @@ class Echoing:
         return self._in(where, lambda: socket.create_connection((self.address, PORT), timeout=60))
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # it may be closed already
+        with contextlib.suppress(OSError):  # may be closed already
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 

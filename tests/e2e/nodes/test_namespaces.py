@@ -64,7 +64,7 @@ class Network:
 
 @pytest.fixture(scope="module")
 def network(shared_home: Home) -> Iterator[Network]:
-    """One for the module's tests."""
+    """A network for the module's tests."""
     with Hosts("head", "a", "b", "driver") as hosts:
         yield Network(hosts, shared_home)
         shared_home.run("stop", "--all")

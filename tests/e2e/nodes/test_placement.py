@@ -1,5 +1,5 @@
-"""Where things go on a cluster of four labelled nodes: selectors, levels, the queue, and why
-something waits."""
+"""Placement on a cluster of four labelled nodes: selectors, levels, the queue, and why something
+waits."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ def test_the_nodes_by_where_they_stand_and_a_picture_of_a_placement(idle: Home) 
         line
         for line in idle.run("list", "nodes", "--topology").stdout.splitlines()
         if not line.startswith("      ")
-    ]  # of the networks
+    ]  # prefixes of the networks
     assert lines[:3] == ["rack r1", "  a1  alive  2 of 2 CPU free", "  a2  alive  2 of 2 CPU free"]
     group = placement_group([{"CPU": 1}] * 4, within="rack", name="drawn")
     assert group.wait(60)

@@ -27,7 +27,7 @@ class Long:
 
 
 class Order:
-    """Who came, in their order."""
+    """The order of arrival."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -40,7 +40,7 @@ class Order:
 
 
 def start(home: Home, *options: str) -> None:
-    """One node of 2 CPUs, this process connected to it."""
+    """Start a node of 2 CPUs and connect this process to it."""
     started = home.json("start", "--head", "--port", "0", "--num-cpus", "2", *options)
     troupe.init(started["address"])
     eventually(lambda: all(node["zygote_ready"] for node in state.list_nodes()), what="the zygote")

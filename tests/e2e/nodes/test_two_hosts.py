@@ -64,7 +64,7 @@ class Peer:
         return seconds
 
     def sockets(self) -> list[str]:
-        """What the other ends of this process's connections are, by family."""
+        """Return the peers of this process's connections, by family."""
         found = []
         for name in os.listdir("/proc/self/fd"):
             try:
@@ -148,7 +148,7 @@ def test_what_a_frame_has_room_for_reaches_an_actor_that_is_not_there_yet(
     actor = on(hosts["b"])
     assert (
         troupe.get(actor.echo.remote(value), timeout=60) == value
-    )  # its host was not known when this was sent
+    )  # sent before its host was known
     troupe.kill(actor)
 
 
@@ -221,7 +221,7 @@ def test_threads_of_the_driver_share_a_channel(pair: tuple) -> None:
 
 
 def test_a_class_too_large_for_a_message_comes_from_the_other_host(hosts: dict[str, str]) -> None:
-    """Its bytes lie with one node's worker; the other node fetches them over TLS."""
+    """The class's bytes lie with one node's worker; the other node fetches them over TLS."""
     ballast = os.urandom(9 << 20)
 
     class Heavy:
@@ -242,7 +242,7 @@ def test_a_class_too_large_for_a_message_comes_from_the_other_host(hosts: dict[s
 
 
 def test_an_actor_makes_a_heavy_actor_on_the_other_host(hosts: dict[str, str]) -> None:
-    """It puts the class on a worker and asks that one by its own certificate."""
+    """The actor puts the class on a worker and asks that one by its own certificate."""
 
     class Maker:
         def make(self, node: str, size: int) -> int:

@@ -47,7 +47,7 @@ def take(value: Any) -> str:
 
 @pytest.fixture
 def tensor(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """One of a device, here."""
+    """A tensor of a device, here."""
     monkeypatch.setattr(torch.UntypedStorage, "device", torch.UntypedStorage.device)
     return on_device()
 

@@ -87,7 +87,7 @@ class Keeper:
 
 
 class Falling(Keeper):
-    """Its process ends at the first attempt."""
+    """A keeper whose process ends at the first attempt."""
 
     def falls_once(self, mark: str, refs: dict) -> list:
         if not os.path.exists(mark):
@@ -387,7 +387,7 @@ class Unloadable:
 
 
 def test_many_refs_of_which_some_are_loaded(idle: Home) -> None:
-    """One twice; and those of a value whose loading ends in an exception half-way."""
+    """One is loaded twice; and refs of a value whose loading ends in an exception half-way."""
     made = start()
     refs = [troupe.put(i) for i in range(19)] + [troupe.put(np.full(MIB, 9, dtype=np.uint8))]
     for value in (

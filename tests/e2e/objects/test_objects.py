@@ -164,9 +164,7 @@ def test_what_is_kept_is_never_rewritten(idle: Home) -> None:
             lambda: native._object_figures()["pool_in_use"] == 1, what="the release of the argument"
         )
     assert troupe.get(made.sum_of.remote("a"), timeout=20) == 3 * size
-    assert (
-        native._object_figures()["pool_made"] <= made_before + 3
-    )  # the same memory again and again
+    assert native._object_figures()["pool_made"] <= made_before + 3  # reuses its memory
     troupe.get(made.drop.remote("a"), timeout=20)
     all_released(made)
     troupe.kill(made)
@@ -180,7 +178,7 @@ def test_large_arguments_of_the_first_calls(idle: Home) -> None:
         (3 * MIB, 9),
         (40 * MIB, 9),
     ]
-    early = troupe.remote(Reader).remote()  # one has room in the frame, the other has not
+    early = troupe.remote(Reader).remote()  # one fits into the frame, the other does not
     assert (
         troupe.get(early.sizes_of.remote(b"x" * (12 * MIB), b"y" * (12 * MIB)), timeout=30)
         == [12 * MIB] * 2
@@ -322,7 +320,7 @@ def test_several_results_and_streamed_ones_are_not_copied(idle: Home) -> None:
     )
     begun = made.stream.options(num_returns="streaming").remote(6, MIB)
     troupe.get(next(begun), timeout=30)
-    del begun  # what nobody takes is given back
+    del begun  # untaken results are given back
     all_released(made)
     troupe.kill(made)
     troupe.kill(other)
@@ -384,7 +382,7 @@ def test_a_killed_reader_leaves_nothing(idle: Home) -> None:
     assert (troupe.get(ref) == 8).all()
     del ref
     all_released()
-    # What a reader that died may have forked is not known: that memory is given up, not used again.
+    # A dead reader may have forked: its memory is given up, not used again.
     eventually(
         lambda: native._object_figures()["pool_segments"] == before - 1,
         what="the end of the segment",

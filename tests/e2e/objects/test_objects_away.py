@@ -31,7 +31,7 @@ for _module in (__name__, "objects"):  # another host would not have these files
     cloudpickle.register_pickle_by_value(sys.modules[_module])
 
 MIB = 1 << 20
-KEPT_S = 30  # what waits for a process that cannot be reached is kept so long
+KEPT_S = 30  # objects that wait for a process that cannot be reached are kept so long
 
 
 class Store:
@@ -71,7 +71,7 @@ class Store:
         yield from self.parts(count, size)
 
     def ask(self, other: Any, value: int, size: int) -> int:
-        """What an actor of the other host makes goes back to it."""
+        """Send an object made by an actor of the other host back to it."""
         made = other.make.remote(value, size)
         return troupe.get(other.sum_of.remote(made), timeout=60)
 
@@ -133,7 +133,7 @@ def test_large_results_become_the_callers(hosts: dict[str, str]) -> None:
         (4, 4, 64),
     ]
     assert not any(each.flags.writeable for each in arrays)
-    troupe.kill(made)  # they are here
+    troupe.kill(made)  # the objects are here
     assert int(arrays[1].astype(np.uint64).sum()) == 40 * MIB
     assert troupe.get(on(hosts["a"]).look.remote(refs[3]), timeout=60) == (
         "ndarray",
@@ -271,13 +271,13 @@ def stopped_in_mid_argument(a: Any, b: Any, pid: int) -> tuple[Any, int]:
             if troupe.get(b.figures.remote(), timeout=20)["pool_in_use"] == 0:
                 continue
             stand_still(pid)
-            troupe.wait([asked], timeout=3)  # what is on its way comes
+            troupe.wait([asked], timeout=3)  # objects on their way arrive
             if troupe.get(b.figures.remote(), timeout=20)["pool_in_use"] != 0:
                 return asked, size
             os.kill(pid, signal.SIGCONT)
         assert size < 2048 * MIB, (
             "arguments of any size come before their caller can be stopped"
-        )  # it was faster
+        )  # the call was faster
         size *= 2
 
 
@@ -326,7 +326,7 @@ def stopped_in_mid_result(made: Any, pid: int) -> Any:
         stand_still(pid)
         if not troupe.wait([ref], timeout=3)[0]:
             return ref
-        os.kill(pid, signal.SIGCONT)  # it was faster
+        os.kill(pid, signal.SIGCONT)  # the call was faster
         del ref
         all_released()
         assert size < 2048 * MIB, "results of any size come before their actor can be stopped"

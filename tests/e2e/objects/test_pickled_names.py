@@ -1,4 +1,4 @@
-"""What pickles of handles, refs and groups name: troupe._pickled and public modules.
+"""Names in pickles of handles, refs and groups: troupe._pickled and public modules.
 
 The rest: tests/bindings/test_pickled.py.
 """

@@ -33,7 +33,7 @@ for module in (sys.modules[__name__], objects, tcp_cuts):
     cloudpickle.register_pickle_by_value(module)  # another host would not have these files
 
 MIB = 1 << 20
-KEPT_S = 30  # what a process holds that cannot be reached is kept so long
+KEPT_S = 30  # objects held by a process that cannot be reached are kept so long
 
 
 class Keeper:
@@ -216,7 +216,7 @@ def test_values_still_to_come_and_errors(hosts: dict[str, str]) -> None:
     troupe.get(made.keep.remote("small", [small]), timeout=60)
     with pytest.raises(
         TimeoutError
-    ):  # of the method's get, not of this one: as in Ray no GetTimeoutError
+    ):  # a timeout of the method's get, not of this one: as in Ray no GetTimeoutError
         troupe.get(made.call.remote(lambda: troupe.get(large, timeout=0.2)), timeout=60)
     assert troupe.wait(asked, timeout=0)[0] == []
     del small, large, wrong
@@ -355,7 +355,7 @@ def test_many_refs(hosts: dict[str, str]) -> None:
 
 
 def test_an_actor_that_nobody_called_yet_gets_refs(hosts: dict[str, str]) -> None:
-    """Where it will be is not known when the call is made."""
+    """Its place is not known when the call is made."""
     strategy = NodeAffinitySchedulingStrategy(hosts["b"], soft=False)
     ref = troupe.put({"inner": troupe.put(5), "bulk": np.zeros(2 * MIB, dtype=np.uint8)})
     made = troupe.remote(Keeper).options(scheduling_strategy=strategy).remote()
@@ -400,7 +400,7 @@ def test_an_owner_that_is_killed(hosts: dict[str, str]) -> None:
         troupe.get(unread["array"], timeout=60)
     with pytest.raises(exceptions.OwnerDiedError):
         troupe.get(made.get_all.remote([unread["plain"]]), timeout=60)
-    with pytest.raises(exceptions.OwnerDiedError):  # it learns of it by the lost connections alone
+    with pytest.raises(exceptions.OwnerDiedError):  # learns of it by the lost connections alone
         troupe.get(troupe.get(made.give.remote("own"), timeout=60)[0], timeout=KEPT_S + 60)
     assert (array == 7).all() and troupe.get(refs["array"]) is not None, "what came stays"
     troupe.get(made.drop.remote(), timeout=60)
@@ -418,7 +418,7 @@ def test_connections_that_are_cut(hosts: dict[str, str]) -> None:
     for i in range(6):
         troupe.get(
             made.keep.remote("mine", troupe.put([troupe.put(array)])), timeout=60
-        )  # its value: a list of a ref
+        )  # the value: a list of a ref
         cuts += cut_tcp({port})
         theirs = made.puts.remote(16 * MIB)
         asked = made.call.remote(lambda: None)

@@ -101,7 +101,7 @@ def has_ended(pid: int) -> None:
 
 
 def ran(home: Home, folder: Path, what: str, retries: int) -> str:
-    """What the program prints."""
+    """Run the program and return its output."""
     head = home.json("start", "--head", "--port", "0", "--num-cpus", "4")
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, head["address"], str(folder), what, str(retries)],
@@ -124,7 +124,7 @@ def test_the_call_is_made_again(home: Home, tmp_path: Path, what: str) -> None:
 
 
 def test_without_retries_its_loss_is_named(home: Home, tmp_path: Path) -> None:
-    """Which of two is told first decides: what the process had sent, or that it is gone."""
+    """The order of two messages decides: the process's last results, or its end."""
     said = ran(home, tmp_path, "actor", 0)
     lost = said.startswith("ResultLostError the result, of 1048") and said.endswith(
         "could not be read in the memory of its actor: its process has ended"

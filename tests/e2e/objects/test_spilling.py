@@ -23,7 +23,7 @@ pytest.importorskip("numpy")
 MIB = 1 << 20
 LIMIT = 64 * MIB
 
-# What every driver here begins with.
+# Common beginning of every driver here.
 HEAD = """
 import os, sys, numpy as np, troupe
 from troupe._base.bridge import native
@@ -76,7 +76,7 @@ def driver(home: Home, folder: Path, body: str, **environment: str) -> subproces
 
 
 def held(done: subprocess.CompletedProcess) -> str:
-    """What the driver printed; its own assertions held."""
+    """Return the driver's output; its own assertions must hold."""
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

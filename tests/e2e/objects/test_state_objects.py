@@ -1,4 +1,4 @@
-"""Which objects a process knows: troupe.state.list_objects, and Ray's list_objects, get_objects and
+"""Objects that a process knows: troupe.state.list_objects, and Ray's list_objects, get_objects and
 summarize_objects."""
 
 from __future__ import annotations

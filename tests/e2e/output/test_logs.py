@@ -1,4 +1,4 @@
-"""What actors, tasks and ranks wrote, read back: `troupe logs`, and Ray's list_logs and get_log."""
+"""Output of actors, tasks and ranks, read back: `troupe logs`, and Ray's list_logs and get_log."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_get_log_of_a_launch(cluster: Home) -> None:
     launch.result(TIMEOUT_S)
     assert (
         next(state.get_log(submission_id=launch.id)) == "rank 0"
-    )  # of the driver: the other rank serves it
+    )  # the driver's output: the other rank serves it
     names = state.list_logs(glob_filter=f"launch-{launch.id}-*")
     assert sorted(names["job_out"]) == [f"launch-{launch.id}-rank-{rank}.out" for rank in (0, 1)]
     assert next(state.get_log(filename=names["job_out"][0])) == "rank 0"

@@ -20,7 +20,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
 STEPS = 2000
-MESSAGES_MAX = 600  # of a cell; each bar is written STEPS times
+MESSAGES_MAX = 600  # messages of a cell; each bar is written STEPS times
 RANKS = """
 from troupe.launch import distributed
 @distributed(processes=4)

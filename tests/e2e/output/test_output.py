@@ -1,4 +1,4 @@
-"""What actors and tasks print, shown by the program that made them: whose it is, in order, to the
+"""Output of actors and tasks, shown by the program that made them: whose it is, in order, to the
 last word."""
 
 from __future__ import annotations

@@ -92,14 +92,14 @@ train.distributed({gate!r})
 
 @pytest.fixture
 def gate(home: Home, tmp_path: Path) -> Iterator[Gate]:
-    """Where bars wait half way."""
+    """A gate at which bars wait half way."""
     made = Gate(tmp_path / "gate")
     yield made
     made.close()
 
 
 def started(text: str, kind: str) -> bool:
-    """Whether all bars are seen half way."""
+    """Return True if all bars are seen half way."""
     if kind == "driver's actors":
         return len(re.findall(r"^\[0\] \(A [0-9a-f]{8}\) 45% of an actor$", text, re.M)) == 2
     wanted = (
@@ -178,8 +178,7 @@ def test_in_a_file_a_bar_is_one_line(home: Home, kind: str, code: str) -> None:
 def test_in_a_pipe_a_bar_is_shown_before_it_is_finished(
     home: Home, gate: Gate, kind: str, code: str
 ) -> None:
-    """Its newest state, each time that an interval is over; it waits half way until that was
-    read."""
+    """The newest state is shown at each interval; the bar waits half way until that was read."""
     early = "from troupe._cluster import live_output\nlive_output.BAR_LINE_S = 0.1\n"
     with subprocess.Popen(
         [sys.executable, "-c", early + code.replace("{gate!r}", repr(gate.path))],

@@ -1,5 +1,5 @@
-"""What programs, actors and errors say cannot drive the terminal of who reads it; the logs keep
-what was written.
+"""Texts of programs, actors and errors cannot drive the reader's terminal; the logs keep them as
+written.
 
 Method: scripts in processes of their own whose ranks, actors and errors say escape sequences; what
 comes out of them, and of the commands, is looked at. What is let through is decided in
@@ -51,7 +51,7 @@ input()
 
 
 def obeyed(text: str) -> list[str]:
-    """What a terminal would obey, colours left out."""
+    """Return the control sequences that a terminal would obey, colours left out."""
     return re.findall(
         "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]",
         re.sub("\x1b\\[[0-9;:]*m", "", text),

@@ -106,7 +106,7 @@ def test_parked_processes_end_with_their_zygote(idle: Home) -> None:
     eventually(one_has_its_command, what="the zygote alone")
     os.kill(zygotes[0], signal.SIGKILL)
     eventually(lambda: not before & set(idle.processes()), what="the end of its children")
-    assert not all_parked(idle) & before  # those of the next one
+    assert not all_parked(idle) & before  # processes of the next one
     assert distributed(processes=1, remote=True)(lambda: 5).distributed() == [5]
 
 

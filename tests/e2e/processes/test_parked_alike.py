@@ -15,7 +15,7 @@ PARKED = 3
 
 
 def traits() -> dict:
-    """What a process is, as far as it can see; run in ranks."""
+    """Return the traits of a process, as far as it can see them; run in ranks."""
     import gc
     import random
     import resource

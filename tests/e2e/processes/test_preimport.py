@@ -48,7 +48,7 @@ def imports(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def look() -> tuple[bool, str]:
-    """Whether the module is loaded, and what it read."""
+    """Return True if the module is loaded, and the value it read."""
     import sys
 
     loaded = "slow_module" in sys.modules
@@ -143,7 +143,7 @@ def test_the_launch_says_what_its_ranks_were_started_from(
     imports, capsys: pytest.CaptureFixture
 ) -> None:
     def says(**options: object) -> str:
-        """What stands behind the time until it was ready, and in its status."""
+        """Return the text behind the time until it was ready, and in its status."""
         launched = distributed(processes=2, remote=True, **options)(os.getpid)
         capsys.readouterr()
         launched.distributed()
@@ -204,7 +204,7 @@ def looked(home: Home, folder: Path, init: str) -> list:
 
 
 def test_a_node_makes_zygotes_ahead(home: Home, tmp_path: Path) -> None:
-    """Of a module of the interpreter's own: then whatever finds nothing else by that name forks
+    """The module is one of the interpreter's own: programs that find nothing else by that name fork
     from it."""
     address = home.json(
         "start",
@@ -280,7 +280,8 @@ def test_options_of_a_node_that_are_wrong(home: Home) -> None:
     "kind", ["pip", pytest.param("py_modules", marks=pytest.mark.long), "working_dir"]
 )
 def test_an_environment_of_its_own_shares_no_zygote(imports, tmp_path: Path, kind: str) -> None:
-    """The same module in the program's folder and, of other values, in what runtime_env adds."""
+    """The module is in the program's folder and, with other values, in a path that runtime_env
+    adds."""
     (tmp_path / "tiny_thing.py").write_text("VALUE = 'of the program'\n")
 
     def of(version: str) -> dict:

@@ -39,7 +39,8 @@ def place() -> Iterator[Path]:
 
 
 def planted(root: Path, trap: Path) -> None:
-    """What a head would have left in this home, had it listened at `trap`; it seems to run."""
+    """Create the files a head would have left in this home, had it listened at `trap`; it seems to
+    run."""
     cluster = root / "clusters" / ("a" * 32)
     cluster.mkdir(parents=True)
     (cluster / "head.json").write_text(
@@ -50,7 +51,7 @@ def planted(root: Path, trap: Path) -> None:
 
 
 def refused(home: Home, path: Path, *command: str) -> str:
-    """What the command says, which must refuse, as all the others would."""
+    """Return the text of the command, which must refuse, as all the others would."""
     done = home.run(*command, ok=False, env={"TROUPE_HOME": str(path)})
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     return done.stderr
@@ -133,7 +134,8 @@ def test_PF4_folders_and_links_of_another_user_are_refused(home: Home, place: Pa
     (place / "mine").mkdir(mode=0o700)
     link = place / "link"
     link.symlink_to(place / "mine")
-    home.run("status", ok=False, env={"TROUPE_HOME": str(link)})  # its own link is followed
+    # A link of the user's own is followed
+    home.run("status", ok=False, env={"TROUPE_HOME": str(link)})
     os.chown(link, OTHER, OTHER, follow_symlinks=False)
     said = refused(home, link, "status")
     assert f"{link} is a symbolic link of another user (uid {OTHER})" in said, said

@@ -32,8 +32,8 @@ TABLE = Path(__file__).parents[3] / "worker/core/read_at_import.cc"
 
 @dataclass(frozen=True)
 class Row:
-    """One row's test: a variable with a value, what shows it (a function below), and what is to be
-    seen with the value."""
+    """A row's test: a variable with a value, the function that shows it (below), and the expected
+    result with the value."""
 
     variable: str
     value: str
@@ -102,14 +102,14 @@ def variable_of(pattern: str) -> str:
 
 
 def library(part: str) -> ctypes.CDLL:
-    """One that this process has loaded."""
+    """Return a library that this process has loaded."""
     return ctypes.CDLL(
         re.search(rf"\S*/[^/\s]*{part}[^/\s]*\.so\S*", Path("/proc/self/maps").read_text())[0]
     )
 
 
 def said(what: Callable[[], object]) -> str:
-    """What a library writes on stdout meanwhile."""
+    """Return the output of a library on stdout meanwhile."""
     with tempfile.TemporaryFile() as file:
         kept = os.dup(1)
         os.dup2(file.fileno(), 1)
@@ -187,7 +187,7 @@ def of_torch() -> dict[str, object]:
 
     try:
         from triton.language import cdiv
-    except ImportError:  # of a torch for CPUs
+    except ImportError:  # raised by a torch for CPUs
         cdiv = None
 
     matrix = torch.ones(64, 64, dtype=torch.float64)
@@ -207,7 +207,8 @@ def of_torch() -> dict[str, object]:
 
 
 def seen() -> dict[str, object]:
-    """What this process shows of each row of LOADED, and which packages it had loaded before."""
+    """Return the results of each row of LOADED in this process, and the packages it had loaded
+    before."""
     loaded = sorted({name.split(".")[0] for name in sys.modules})
     return {"loaded": loaded, **of_the_process(), **of_torch(), **of_numbers()}
 

@@ -25,7 +25,7 @@ SIZE = 1200
 
 
 def pools() -> dict[str, int]:
-    """What the libraries of this process report, and how many threads products of matrices take."""
+    """Return the libraries' own numbers, and how many threads products of matrices take."""
     import os
     import re
 
@@ -221,7 +221,7 @@ def test_numbers_above_the_cores_are_what_they_are_where_the_libraries_are_loade
 
 
 def test_no_such_variable_costs_an_interpreter(idle: Home) -> None:
-    """What is forked is of the parked processes."""
+    """Forks come from the parked processes."""
     warm(idle)
     said = {
         "env_vars": {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}

@@ -95,7 +95,7 @@ def test_children_of_a_task(group: Any) -> None:
     )
     plain = where.options(
         scheduling_strategy=inside(group, False, -1)
-    )  # of the same group: other processes all the same
+    )  # calls of the same group: other processes all the same
     assert troupe.get(plain.remote(2), timeout=60) == [group.id, None, None]
 
 

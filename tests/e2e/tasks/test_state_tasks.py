@@ -1,4 +1,4 @@
-"""Which tasks of a program are under way: troupe.state.list_tasks, and Ray's list_tasks, get_task
+"""Tasks of a program that are under way: troupe.state.list_tasks, and Ray's list_tasks, get_task
 and summarize_tasks."""
 
 from __future__ import annotations

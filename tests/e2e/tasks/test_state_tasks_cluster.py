@@ -141,7 +141,7 @@ def test_the_timeline_has_what_is_over(idle: Home, tmp_path: Path) -> None:
     with other_program():
         troupe.timeline(str(tmp_path / "trace.json"))
     trace = json.loads((tmp_path / "trace.json").read_text())
-    trace = [each for each in trace if "task_id" in each["args"]]  # of processes that live
+    trace = [each for each in trace if "task_id" in each["args"]]  # tasks of processes that live
     (mine,) = [each for each in trace if each["name"] == "mine"]
     (fails,) = [each for each in trace if each["name"] == "fails"]
     assert (mine["ph"], fails["ph"]) == ("X", "X") and (

@@ -127,7 +127,7 @@ def test_what_a_cancelled_task_started_goes_with_it(idle: Home, tmp_path: Path, 
 
 @troupe.remote(num_cpus=0)
 class Patient:
-    """Its calls take as long as nobody cancels them; one at a time runs."""
+    """An actor whose calls take as long as nobody cancels them; one at a time runs."""
 
     def __init__(self, marks: str) -> None:
         self.marks = marks
@@ -147,7 +147,7 @@ class Patient:
 
 @troupe.remote
 def calls_actors(patient: object, name: str) -> list:
-    """One call runs, one waits for the actor, one for an argument; all for ever."""
+    """Start one call that runs, one that waits for the actor, one for an argument; all for ever."""
     running = patient.wait.remote(name)
     return troupe.get([running, patient.ask.remote(name), patient.ask.remote(running)])
 
@@ -225,7 +225,7 @@ def test_what_it_started_stays_if_that_is_asked_for(idle: Home, tmp_path: Path) 
 def test_a_signal_that_goes_by_unnoticed_is_sent_again(
     idle: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may come just before its process blocks. Method: the first ones are not sent."""
+    """A signal may come just before its process blocks. Method: the first ones are not sent."""
     sent: list[int] = []
     send = host.interrupt
 

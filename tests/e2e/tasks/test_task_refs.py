@@ -89,7 +89,7 @@ class Keeper:
 
 
 def another_process_went() -> None:
-    """One that ran a task came later and is given back by now."""
+    """A process that ran a task came later and is given back by now."""
     pid = troupe.get(troupe.remote(num_cpus=2)(lambda: os.getpid()).remote(), timeout=WAIT_S)
     eventually(lambda: not running(pid), timeout=WAIT_S, what="the end of an idle process")
 
@@ -209,7 +209,7 @@ def test_functions_hold_the_refs_that_they_capture(idle: Home) -> None:
     assert troupe.get([both.remote() for _ in range(20)], timeout=WAIT_S) == [(6, "small")] * 20
     (other,) = troupe.get(
         troupe.remote(lambda: [both]).remote(), timeout=WAIT_S
-    )  # it travels with its refs
+    )  # sent along with its refs
     assert troupe.get(other.remote(), timeout=WAIT_S) == (6, "small")
     del large, small, both, other
     nothing_left()
@@ -261,7 +261,7 @@ def test_constructors(idle: Home, tmp_path: Path) -> None:
     small, array = troupe.get(keeper.got.remote(), timeout=WAIT_S)
     assert small == "small" and int(array[5]) == 2
     pid = troupe.get(keeper.pid.remote(), timeout=WAIT_S)
-    os.kill(pid, signal.SIGKILL)  # made once more, with the same arguments
+    os.kill(pid, signal.SIGKILL)  # run once more, with the same arguments
     eventually(lambda: _answer(keeper.pid) not in (pid, None), timeout=WAIT_S, what="the restart")
     assert troupe.get(keeper.got.remote(), timeout=WAIT_S)[0] == "small"
     troupe.kill(keeper)

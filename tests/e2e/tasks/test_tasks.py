@@ -30,7 +30,7 @@ WAIT_S = 30
 
 @troupe.remote
 def echo(*args: object, **kwargs: object) -> object:
-    """What it was given."""
+    """Return the arguments."""
     return (args, kwargs) if kwargs or len(args) != 1 else args[0]
 
 
@@ -63,7 +63,7 @@ def die_until(path: str, times: int, how: int = signal.SIGKILL) -> int:
 
 
 def lines(path: Path) -> list[str]:
-    """Those of a file that may not be there yet."""
+    """Return the lines of a file that may not be there yet."""
     return path.read_text().split() if path.exists() else []
 
 

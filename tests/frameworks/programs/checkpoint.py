@@ -19,7 +19,7 @@ from torch.distributed.fsdp import fully_shard
 
 
 def train(steps: int, batch: int, load: str, save: str, in_background: bool) -> list[str]:
-    """The same batch on all ranks, so that a step is one whatever their number."""
+    """Use the same batch on all ranks, so that a step is one whatever their number."""
     dist.init_process_group()
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 127), nn.ReLU(), nn.Linear(127, 10))

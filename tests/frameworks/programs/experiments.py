@@ -14,8 +14,8 @@ from deepspeed.launcher.runner import fetch_hostfile
 
 
 def main(hostfile: str, slots: str, folder: str, script: str) -> None:
-    """One experiment for each node alone, and one over both; what each has printed is under FOLDER,
-    by its name."""
+    """Run an experiment on each node alone, and one over both; output of each is under FOLDER, by
+    its name."""
     hosts = fetch_hostfile(hostfile)
     args = types.SimpleNamespace(
         master_port=29600, user_script=script, user_args=["--deepspeed", "ds_config.json"]

@@ -15,7 +15,7 @@ from pyspark.ml.torch.distributor import TorchDistributor
 
 
 def said(program: str, words: list[str]) -> int:
-    """One rank's part."""
+    """Run one rank's part."""
     print(json.dumps(importlib.import_module(program).main(words)), flush=True)
     return int(os.environ["RANK"])
 

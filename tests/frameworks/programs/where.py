@@ -22,4 +22,4 @@ words = [
     "words",
     *sys.argv[1:],
 ]
-sys.stdout.write(" ".join(words) + "\n")  # one write: ranks share a pipe
+sys.stdout.write(" ".join(words) + "\n")  # a single write: ranks share a pipe

@@ -1,4 +1,4 @@
-"""What the ranks of these tests do: they wait for each other until some die, and say what they are
+"""Ranks of these tests: they wait for each other until some die, and report their state
 afterwards."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-_MESSAGES = 20  # of 64 MB: more than any process receives before it is stopped
+_MESSAGES = 20  # messages of 64 MB: more than any process receives before it is stopped
 
 
 def reduce_for_ever() -> None:
@@ -29,7 +29,7 @@ def reduce_for_ever() -> None:
 
 
 def who_am_i(attempt: Any) -> dict:
-    """What this rank is, by whoever says it, and the sum over all that live."""
+    """Return this rank's number from each source, and the sum over all that live."""
     import torch
     import torch.distributed as dist
 
@@ -62,8 +62,8 @@ def die(signal: int = 9) -> None:
 
 
 def exchange(operation: str, rank: int, values: Any) -> None:
-    """What the ranks that live do: rank 0 sends to rank 2 and the other one waits for the end, or
-    both reduce with it."""
+    """Run the operation among the ranks that live: rank 0 sends to rank 2 and the other one waits
+    for the end, or both reduce with it."""
     import torch.distributed as dist
 
     if operation == "all_reduce":

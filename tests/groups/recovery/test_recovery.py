@@ -118,7 +118,7 @@ def test_a_death_while_the_group_is_formed_anew_is_the_next_epoch(idle: Home) ->
                     try:
                         reduce_for_ever()
                     finally:
-                        if attempt.rank == 1:  # it has heard of the first, and does not come
+                        if attempt.rank == 1:  # has heard of the first death, and does not come
                             die()
                 result = who_am_i(attempt)
         return result

@@ -123,7 +123,7 @@ class Maker:
 
 
 class Later:
-    """The same as coroutines."""
+    """A maker whose methods are coroutines."""
 
     @troupe.method(tensor_transport="auto")
     async def make(self, size: int) -> Any:

@@ -36,7 +36,7 @@ def test_the_tensors_of_an_actor_that_was_killed_are_lost(two: Any) -> None:
             troupe.get(lost, timeout=LIMIT_S)
         with pytest.raises(exceptions.OwnerDiedError, match=text):
             troupe.get(other.total.remote(lost), timeout=LIMIT_S)
-    assert float(got.sum()) == LARGE  # what was taken stays good
+    assert float(got.sum()) == LARGE  # tensors taken before stay good
     assert troupe.get(other.pid.remote(), timeout=LIMIT_S) != pid
 
 
@@ -66,7 +66,7 @@ def test_who_takes_them_ends_in_the_middle(two: Any) -> None:
     owner = troupe.get(one.pid.remote(), timeout=LIMIT_S)
     taker = troupe.get(other.pid.remote(), timeout=LIMIT_S)
     stand_still(owner)
-    taking = other.total.remote(ref)  # it waits for the owner, which does not answer
+    taking = other.total.remote(ref)  # waits for the owner, which does not answer
     os.kill(taker, signal.SIGKILL)
     with pytest.raises(exceptions.ActorError):
         troupe.get(taking, timeout=LIMIT_S)

@@ -1,5 +1,5 @@
-"""Who takes tensors that stay in an actor, and by which ways: tasks, constructors, futures,
-coroutines, graphs, handles by name, many at once.
+"""Takers of tensors that stay in an actor: tasks, constructors, futures, coroutines, graphs,
+handles by name, many at once.
 
 Method: actors of a real cluster and this process as their driver.
 """

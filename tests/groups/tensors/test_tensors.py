@@ -149,7 +149,7 @@ def test_a_busy_actor_gives_its_tensors(two: Any, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     busy = one.wait_for.remote(str(pipe))
-    with open(pipe, "w") as end:  # it is in the method
+    with open(pipe, "w") as end:  # the call is in the method
         assert troupe.get(other.total.remote(ref), timeout=LIMIT_S) == LARGE
         assert float(troupe.get(ref, timeout=LIMIT_S).sum()) == LARGE
         end.write("go")
@@ -168,7 +168,7 @@ def test_a_change_in_place_is_an_error_where_it_is_taken(two: Any) -> None:
         troupe.get(ref, timeout=LIMIT_S)
     with pytest.raises(exceptions.TensorChangedError, match=text):
         troupe.get(other.total.remote(ref), timeout=LIMIT_S)
-    assert troupe.get(one.total.remote(ref), timeout=LIMIT_S) == 20  # it is its own
+    assert troupe.get(one.total.remote(ref), timeout=LIMIT_S) == 20  # the copy is its own
     unseen = one.make.remote(10)
     troupe.get(one.change_unseen.remote(), timeout=LIMIT_S)  # by `.data` and numpy, as documented
     assert troupe.get(unseen, timeout=LIMIT_S)[:2].tolist() == [7.0, 8.0]

@@ -1,5 +1,5 @@
-"""What ranks run in the tests of the backend `troupe`: functions of one rank, that import what they
-need."""
+"""Programs of ranks in the tests of the backend `troupe`: functions of one rank, that import what
+they need."""
 
 from __future__ import annotations
 
@@ -237,9 +237,9 @@ def _exchanges(name: str) -> list[Any]:
 
 
 def lists_and_objects() -> Any:
-    """What has no counterpart over Gloo, or goes through pickles: (all_to_all's lists, objects
-    gathered, whom a message came from, what tensors hold that are not in one piece, which Gloo
-    takes as if they were, a sum in a group made anew)."""
+    """Return results without a counterpart over Gloo, or that go through pickles: (all_to_all's
+    lists, objects gathered, the source of a message, contents of non-contiguous tensors, which Gloo
+    takes as contiguous, a sum in a recreated group)."""
     import torch
     import torch.distributed as dist
 
@@ -258,7 +258,7 @@ def lists_and_objects() -> Any:
     elif rank == 1:
         source = dist.recv(torch.zeros(1))
     dist.destroy_process_group()
-    dist.init_process_group("troupe")  # made anew, in the same store
+    dist.init_process_group("troupe")  # created again, in the same store
     again = torch.ones(1)
     dist.all_reduce(again)
     return [each.tolist() for each in outputs], objects, source, apart.tolist(), again.item()

@@ -1,5 +1,6 @@
-"""What is said where the backend `troupe` cannot be: no compiler, no headers, a library that others
-may write to, an interface without an address; where a group on several nodes listens.
+"""Errors where the backend `troupe` cannot be built: no compiler, no headers, a library that others
+may write to, an interface without an address; and the address on which a group on several nodes
+listens.
 
 Method: the builder with folders and variables of the test's own; no cluster.
 """
