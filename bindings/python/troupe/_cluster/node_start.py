@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from troupe._cluster.options.nodes import NodeOptions
 
-_TOKEN_BYTES_MAX = 4096
+TOKEN_BYTES_MAX = 4096
 _NODE_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _JOINED = "joined.json"  # the address a node joined at, so that it can join again without a token
 
@@ -99,8 +99,12 @@ def start(
     return started
 
 
-def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
-    """The folder of a node of this cluster: of that name, or name-2 and so on while those run."""
+def node_dir(root: Path, cluster_id: str, name: str | None, *, once: bool = False) -> Path:
+    """Return the folder of a node of this cluster: of that name, or name-2 and so on while those
+    run.
+
+    Raises JoinError, with `once`, if the node of that name runs.
+    """
     nodes = root / "clusters" / cluster_id / "nodes"
     base = name or platform.node() or "node"
     number = 1
@@ -109,6 +113,11 @@ def node_dir(root: Path, cluster_id: str, name: str | None) -> Path:
         record = home.node_of(path / "node.json")
         if record is None or not home.is_running(record["pid"], "troupe-worker"):
             return path
+        if once:
+            raise exceptions.JoinError(
+                f"node {base} of cluster {cluster_id[:8]} runs here already (pid {record['pid']})\n"
+                "  end it with: troupe stop --only worker; or let this node have another name"
+            )
         number += 1
 
 
@@ -139,7 +148,7 @@ def token_text(token_file: str) -> str:
                     f"{token_file} holds a token, but others than its owner can read it\n"
                     f"  chmod 600 {token_file}"
                 )
-            return file.read(_TOKEN_BYTES_MAX)
+            return file.read(TOKEN_BYTES_MAX)
     except FileNotFoundError:
         raise exceptions.JoinError(f"the token file {token_file} does not exist") from None
     except OSError as error:

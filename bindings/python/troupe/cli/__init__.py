@@ -26,6 +26,7 @@ _WHERE = {
     "completion": ("operation._completion", "completion"),
     "dashboard": ("operation._dashboard", "dashboard"),
     "doctor": ("operation._doctor", "doctor"),
+    "down": ("operation._up", "down"),
     "drain": ("operation._drain", "drain"),
     "explain": ("_show", "explain"),
     "job": ("_job", "job"),
@@ -50,6 +51,7 @@ _WHERE = {
     "token": ("_token", "token"),
     "top": ("operation._top", "top"),
     "torchrun": ("_submit", "torchrun"),
+    "up": ("operation._up", "up"),
     "usage": ("operation._people", "usage"),
 }
 _SHORT_HELP = {
@@ -62,6 +64,7 @@ _SHORT_HELP = {
     "dashboard": "Serve a page that shows the cluster, for a browser on this host.",
     "doctor": "Look for what is wrong: limits, /dev/shm, disk, clocks, ports, versions, GPUs, "
     "settings of NCCL, and whether the nodes of a cluster reach each other both ways.",
+    "down": "End the nodes that `troupe up` started.",
     "drain": "Start nothing more on a node, and wait until nothing runs there.",
     "explain": "Where a launch, an actor or a placement group is, or why it waits.",
     "job": "Jobs: commands that drive the whole cluster, and go on without this terminal.",
@@ -90,6 +93,7 @@ _SHORT_HELP = {
     "token": "Create, list and revoke join tokens.",
     "top": "Show how much of each node is held, and by which launches and actors, until Ctrl-C.",
     "torchrun": "Run what torchrun would, by the same line.",
+    "up": "Start a node on each host of a file, by ssh.",
     "usage": "Show who holds what of the cluster, and how much they held in the last 24 hours.",
 }
 """First sentences of the commands' help: `troupe --help` loads none of the commands for them."""

@@ -81,6 +81,12 @@ def _head_options(command: Any) -> Any:
     help="Stay in the foreground; end cleanly at SIGTERM and SIGHUP. A node that has joined so "
     "ends with this process, however that ends.",
 )
+@click.option(
+    "--until-stdin-ends",
+    is_flag=True,
+    help="With --token-file -: as --block; the token is stdin's first line, and the node ends when "
+    "stdin ends or has another line. As `troupe up` starts nodes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
 def start(
@@ -94,10 +100,14 @@ def start(
     new: bool,
     force_tcp: bool,
     block: bool,
+    until_stdin_ends: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
     """Start a head, or a worker that joins one."""
+    if until_stdin_ends and (not address or token_file != "-"):
+        raise click.UsageError("--until-stdin-ends goes with --address and --token-file -")
+    block = block or until_stdin_ends
     offered = {name: value for name, value in given.items() if name not in nodes.HEADS}
     of_head = nodes.arguments(nodes.HEADS, given)
     if head == bool(address):
@@ -121,7 +131,9 @@ def start(
             listen, port, cluster, new, None if no_worker else node, node_name, options
         )
     else:
-        started, shown = _join(address or "", token_file, listen, node, node_name, block=block)
+        started, shown = _join(
+            address or "", token_file, listen, node, node_name, block=block, once=until_stdin_ends
+        )
 
     # by a command that stands on this one: what to tell instead
     told: Callable[[dict[str, Any]], None] | None = click.get_current_context().obj
@@ -135,7 +147,7 @@ def start(
             _tell(shown, joined=not head)
 
     if block:
-        _stay(started, shown, announce)
+        _stay(started, shown, announce, until_stdin_ends=until_stdin_ends)
     else:
         announce()
 
@@ -187,18 +199,24 @@ def _join(
     name: str | None,
     *,
     block: bool,
+    once: bool,
 ) -> tuple[list[executables.Started], dict[str, Any]]:
+    """Start a worker that joins.
+
+    `block`: it ends with this process. `once`: a node of this name that runs here already is an
+    error instead of a reason for another name; the token is stdin's first line.
+    """
     root = home.state_root()
     home.require_writable(root)
     token_file = token_file or os.environ.get("TROUPE_TOKEN_FILE") or None
     if token_file == "-":
-        token_file = _token_from_stdin()
+        token_file = _token_from_stdin(first_line=once)
     cluster_id = (
         node_start.cluster_of_token(token_file)
         if token_file
         else node_start.known_cluster(root, address)
     )
-    folder = node_start.node_dir(root, cluster_id, name)
+    folder = node_start.node_dir(root, cluster_id, name, once=once)
     args = [*node, f"--listen={listen}"] if listen else node
     lifeline = (
         os.pipe()[0] if block else None
@@ -214,11 +232,24 @@ def _join(
     }
 
 
-def _token_from_stdin() -> str:
-    """The token in a descriptor of memory, so that it never lies in a file or in argv."""
+def _token_from_stdin(*, first_line: bool) -> str:
+    """Return the path of a descriptor of memory with the token, so that it never lies in a file or
+    in argv.
+
+    `first_line`: what follows the first line is left in stdin.
+    """
+    text = b""
+    if first_line:
+        while len(text) < node_start.TOKEN_BYTES_MAX and not text.endswith(b"\n"):
+            part = os.read(0, 1)
+            if not part:
+                break
+            text += part
+    else:
+        text = sys.stdin.buffer.read()
     descriptor = os.memfd_create("token", 0)
     os.fchmod(descriptor, 0o600)
-    os.write(descriptor, sys.stdin.buffer.read())
+    os.write(descriptor, text)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
@@ -267,9 +298,14 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _stay(
-    started: list[executables.Started], shown: dict[str, Any], announce: Callable[[], None]
+    started: list[executables.Started],
+    shown: dict[str, Any],
+    announce: Callable[[], None],
+    *,
+    until_stdin_ends: bool = False,
 ) -> None:
-    """Says that all is up, waits for a signal or for one of the programs to end, ends the others.
+    """Say that all is up, wait for a signal, for one of the programs to end, or for stdin to end
+    or have another line, and end the others.
 
     Whoever reads the announcement may send the signal at once.
     """
@@ -277,8 +313,10 @@ def _stay(
     asked = False
     try:
         announce()
-        while not select.select(watched, [], [], signals.at_most(None))[0]:
+        waited_for = watched + [0] * until_stdin_ends
+        while not (found := select.select(waited_for, [], [], signals.at_most(None))[0]):
             pass
+        asked = found == [0]
     except KeyboardInterrupt:
         asked = True
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -1,0 +1,1 @@
+"""Nodes from engines that exist: ssh."""
