@@ -87,7 +87,7 @@ Task<void> Beat(std::shared_ptr<net::Connection> connection, std::shared_ptr<boo
   }
 }
 
-/// What a node with eight GPUs says of itself.
+/// The measures of a node with eight GPUs.
 wire::NodeMeasures Measures() {
   using wire::MeasureKind;
   wire::NodeMeasures body;

@@ -159,8 +159,8 @@ class Cluster {
     }
     return static_cast<double>(submitted) / SecondsSince(begin);
   }
-  // Of those that wait, how many find a place in a second while one group is removed after the
-  // other.
+  // Measures how many waiting requests find a place in a second while one group is removed after
+  // the other.
   double Turnover(double seconds) {
     const auto begin = RealTime::now();
     const std::size_t before = latencies_.size();
@@ -296,8 +296,8 @@ class Cluster {
     wanted_.erase(wanted);
   }
 
-  // Of ten: seven of one bundle of 1 to 8 GPUs, two of 2 to 8 whole nodes, nearly one of 16 to 64,
-  // a few of 128 to 512.
+  // Draws a request. Of ten: seven of one bundle of 1 to 8 GPUs, two of 2 to 8 whole nodes, nearly
+  // one of 16 to 64, a few of 128 to 512.
   void Create(std::size_t only = 0) {
     const std::uint64_t draw = random_.Below(100);
     std::size_t bundles = 1;
@@ -343,7 +343,7 @@ class Cluster {
   RealTime::time_point beat_at_{};
   bool plan_wanted_ = false;
   std::vector<std::set<std::pair<GroupId, std::uint64_t>>> held_;
-  std::uint64_t incarnation_ = 0;  // of every node
+  std::uint64_t incarnation_ = 0;  // the same for every node
   std::size_t registered_ = 0;
   std::map<GroupId, Wanted> wanted_;
   std::deque<std::pair<GroupId, std::uint64_t>> created_;

@@ -1,6 +1,6 @@
-// What a put of a large value costs in the steady state, beside the copies it cannot be faster
-// than: memcpy and `rep movsb` into memory that is there already. One line of JSON a size and a
-// way. Usage: object_put [--rounds N]
+// Costs of a put of a large value in the steady state, beside the copies that bound them: memcpy
+// and `rep movsb` into memory that is there already. One line of JSON a size and a way. Usage:
+// object_put [--rounds N]
 #include <sys/mman.h>
 
 #include <algorithm>

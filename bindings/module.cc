@@ -32,7 +32,8 @@ void RefuseUnsupportedInterpreters() {
 
 NB_MODULE(_native, m) {
   RefuseUnsupportedInterpreters();
-  nb::set_leak_warnings(false);  // what a program still holds at its end is no leak of ours
+  nb::set_leak_warnings(false);  // objects that a program still holds at its end are no leaks of
+                                 // ours
   nb::register_exception_translator(troupe::bindings::AwaitTheEndWhereUnwound);
   m.doc() = "Native parts of troupe; use the troupe package.";
   troupe::bindings::bind_calls(m);

@@ -8,7 +8,8 @@ namespace troupe::placement {
 namespace {
 
 constexpr std::uint64_t kPlaceStride = std::uint64_t{1} << 32;
-constexpr std::size_t kRememberedMin = 64;  // of nodes that have left, whatever the cluster's size
+constexpr std::size_t kRememberedMin = 64;  // entries of nodes that have left, whatever the
+                                            // cluster's size
 
 // Scarcest first; the order in which amounts are compared.
 bool Scarcer(const std::string& a, const std::string& b) {
@@ -24,7 +25,7 @@ std::string_view ValueOf(const Labels& labels, const std::string& key) {
   return found == labels.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// Whether something that did not fit before may fit now.
+// Returns true if a request that did not fit before may fit now.
 bool MayHoldMore(const NodeView& now, const NodeView& before) {
   if (!now.closed.empty()) return false;
   return !before.closed.empty() || !now.free.FitsIn(before.free) || now.labels != before.labels ||
@@ -112,7 +113,7 @@ bool ClusterIndex::ForgetFormer() {
       names_.size() <= 2 * names_kept_ + kRememberedMin && known_labels_.size() <= kRememberedMin) {
     return false;
   }
-  known_labels_.clear();  // who asks for one of them makes it known again
+  known_labels_.clear();  // a request for one of them makes it known again
   names_.clear();
   for (const Host* host : order_) Learn(host->view);
   names_kept_ = names_.size();
@@ -161,7 +162,7 @@ void ClusterIndex::Know(const Selector& selector) {
     const bool found = std::any_of(order_.begin(), order_.end(), [key = key](const Host* host) {
       return host->view.labels.count(key) > 0;
     });
-    if (!found) continue;  // what no node has tells none apart
+    if (!found) continue;  // a label that no node has tells none apart
     known_labels_.insert(key);
     news = true;
   }
@@ -182,7 +183,7 @@ Amounts ClusterIndex::Converted(const Resources& resources) const {
   return amounts;
 }
 
-// Whether it has a resource by a name that is new: all amounts get one more dimension.
+// Returns true if the node has a resource with a new name: all amounts get one more dimension.
 bool ClusterIndex::Learn(const NodeView& node) {
   bool news = false;
   for (const Resources* resources : {&node.total, &node.free}) {

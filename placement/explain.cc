@@ -128,14 +128,14 @@ class Explainer {
     return groups;
   }
 
-  // Told apart from its equals by what is not in its pool.
+  // Returns true if the host differs from those of equal amounts by facts that are not in its pool.
   bool Special(const Host* host) const {
     return host->view.id == request_.node ||
            (!Level().empty() && host->view.labels.count(Level()) == 0);
   }
   std::string Level() const { return request_.level_required ? request_.level : std::string(); }
 
-  // What the request is about: "4 CPU, 0 of 8 GPU free".
+  // Describes the amounts the request is about: "4 CPU, 0 of 8 GPU free".
   std::string Have(const Host& host) const {
     std::string out;
     for (const auto& entry : asked_.amounts()) {
@@ -173,7 +173,7 @@ class Explainer {
            (now == ever ? "" : " now, " + std::to_string(ever) + " when idle");
   }
 
-  // What no node is to blame for.
+  // Reasons that lie with no single node.
   std::vector<std::string> Whole() const {
     std::vector<std::string> lines;
     const std::size_t bundles = request_.bundles.size();

@@ -31,7 +31,7 @@ Number NumberOf(std::string_view text) {
 
 std::string Field(std::string_view text) { return text == "-" ? "" : std::string(text); }
 
-// What a system calls a thing stands between spaces, in a label: other signs would end it.
+// Returns a name in the form of a label: between spaces, as other characters would end it.
 std::string Word(std::string_view text) {
   std::string word(text);
   std::replace_if(
@@ -95,7 +95,7 @@ std::vector<const RdmaPort*> PortsIn(const Fabric& node, std::string_view layer,
   return ports;
 }
 
-// What the node with least has, in Mbit/s.
+// Returns the speed of the node with least, in Mbit/s.
 std::uint64_t Least(const std::vector<std::vector<const RdmaPort*>>& nodes) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const auto& ports : nodes) {

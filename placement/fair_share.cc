@@ -45,7 +45,7 @@ double UsageWindow::DominantShare(std::uint64_t now_us, Sums more) const {
   const std::uint64_t now_hour = now_us / kHourUs;
   for (const auto& [hour, held] : hours_) {
     if (hour + kHours < now_hour || hour > now_hour) continue;
-    // Of the oldest hour only its end is in the window.
+    // The oldest hour counts only by the part inside the window.
     const bool oldest = hour + kHours == now_hour;
     const double weight =
         oldest ? 1 - static_cast<double>(now_us % kHourUs) / static_cast<double>(kHourUs) : 1;

@@ -7,7 +7,7 @@
 namespace troupe::placement {
 namespace {
 
-// Whether a request cannot tell their nodes apart, though another one could.
+// Returns true if this request cannot tell the nodes of the two apart, though another one could.
 bool Alike(const Lot& a, const Lot& b, const Demand& demand) {
   return a.pool->amounts == b.pool->amounts &&
          std::all_of(demand.items().begin(), demand.items().end(), [&](const Demand::Item& item) {

@@ -62,7 +62,7 @@ class Table {
         }
         return false;
       };
-      const auto on_new = [&] {  // one of each lot: its nodes are all the same
+      const auto on_new = [&] {  // a single node of each lot: its nodes are all equal
         for (std::size_t lot = 0; lot < field_.size(); ++lot) {
           if (!HoldsNew(lot, item)) continue;
           Open(lot);

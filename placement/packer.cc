@@ -81,7 +81,7 @@ class Planner {
     });
   }
 
-  // What each node, in the order of places, has room for.
+  // Computes the room of each node, in the order of places.
   void Measure() {
     if (!rows_.empty()) return;
     const std::uint64_t most = request_.strategy == Strategy::kStrictSpread ? 1 : demand_.bundles();

@@ -11,7 +11,7 @@
 namespace troupe::placement {
 namespace {
 
-// Whether an idle node of a pool could hold a bundle of the request.
+// True for groups of which an idle node of a pool could hold a bundle.
 class Useful {
  public:
   Useful(ClusterIndex& cluster, const Request& request) {

@@ -84,7 +84,7 @@ async::Task<void> HeadLink::Renew() {
   renewing_ = false;
   if (session.ok()) {
     session->connection->Close(MakeError(ErrorCode::kConnection, "the certificate was renewed"));
-    // One that is due again already was issued by a clock that is far from this one.
+    // A certificate that is due again already was issued by a clock that is far from this one.
     if (RenewalDue()) next_renewal_ = clock_.Now() + kRenewalPause;
     co_return;
   }

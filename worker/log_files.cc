@@ -20,7 +20,7 @@ namespace troupe::worker {
 namespace {
 
 constexpr std::uint32_t kReadMax = 1u << 20;
-// Of a line longer than that a reader since some time gets no more.
+// Longest line: a reader gets no more of a longer one.
 constexpr std::uint64_t kLineBytesMax = 64u << 10;
 constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
 constexpr char kRemovedPrefix[] = ".removed-";  // no launch's or actor's: those are hexadecimal
@@ -121,7 +121,7 @@ StatusOr<LogFiles::Pair> LogFiles::Create(const LogPlace& place) {
 
 std::uint64_t LogFiles::DroppedOf(const std::string& file) const {
   if (const auto known = dropped_.find(file); known != dropped_.end()) return known->second;
-  std::uint64_t dropped = 0;  // of an earlier life of this worker
+  std::uint64_t dropped = 0;  // dropped in an earlier life of this worker
   if (const auto text = os::ReadText(Path(file) + kDroppedSuffix)) {
     std::from_chars(text->data(), text->data() + text->size(), dropped);
   }
@@ -187,7 +187,7 @@ StatusOr<std::uint64_t> LogFiles::Since(const std::string& file, std::uint64_t s
   return newline == std::string_view::npos ? before.offset : before.offset + newline + 1;
 }
 
-// Who writes to it again goes on behind what is there.
+// Unpacks a file, so that a new writer appends to it.
 Status LogFiles::TakeOutOfPack(const std::string& file) {
   const auto packed = packs_.Find(file);
   if (!packed || os::OpenBeneath(directory_, file, O_RDONLY).ok()) return absl::OkStatus();

@@ -82,7 +82,7 @@ void LogKeeper::OnPacked(StatusOr<Pack> pack) {
     Log(LogLevel::kWarning, "old logs could not be packed", {{"why", MessageOf(pack.status())}});
     return;  // tried again with the next end
   }
-  // What somebody has begun to write to meanwhile is packed again, whole, when it has ended.
+  // Folders that have a new writer since are packed again, whole, when it has ended.
   const std::set<std::string> kept(moved.begin(), moved.end());
   std::erase_if(pack->folders,
                 [&](const PackedFolder& each) { return kept.count(each.name) == 0; });

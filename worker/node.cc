@@ -26,7 +26,7 @@ extern char** environ;
 namespace troupe::worker {
 namespace {
 
-// what gpu_type= of launches, accelerator_type= of actors and tasks ask for
+// Label for gpu_type= of launches, accelerator_type= of actors and tasks
 constexpr char kGpuTypeLabel[] = "gpu_type";
 constexpr char kPythonPath[] = "PYTHONPATH";
 constexpr char kRdmaLabel[] = "rdma";  // "infiniband" or "roce", for selectors
@@ -65,14 +65,14 @@ void SetPythonPath(ZygoteOptions* options) {
   if (!error) options->programs_path.insert(options->programs_path.begin(), here);
 }
 
-// What a node says of itself by a label, unless it was given one of that name.
+// Adds a label with the node's own fact, unless the node was given one of that name.
 void Tell(const char* key, const std::string& value, std::vector<wire::Label>* labels) {
   const bool said = std::any_of(labels->begin(), labels->end(),
                                 [&](const wire::Label& label) { return label.key == key; });
   if (!said && !value.empty()) labels->push_back({key, value});
 }
 
-/// What tells this host from others. With --force_tcp each node is a host of its own.
+/// Returns an id that tells this host from others. With --force_tcp each node is a host of its own.
 std::string BootIdOf(const WorkerOptions& options) {
   return options.force_tcp ? os::BootId() + "/" + std::to_string(getpid()) : os::BootId();
 }
@@ -268,8 +268,8 @@ void Node::BeginLeave(const std::string& reason) {
   const bool again = leave_reason_.has_value();
   if (!again) leave_reason_ = reason;
   Log(LogLevel::kInfo, again ? "leaving at once" : "leaving", {{"reason", reason}});
-  // One that the head has told to leave is leaving: the first signal takes nothing from its ranks'
-  // time, the second does.
+  // A node that the head has told to leave is leaving: the first signal takes nothing from its
+  // ranks' time, the second does.
   if (core_ && (again || !core_->leaving())) Perform(core_->Leave(reason, clock_.Now()));
 }
 

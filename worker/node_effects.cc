@@ -211,7 +211,7 @@ void Node::Keep(KeepValue effect) {
   auto work = [this, path, id, effect = std::move(effect)]() mutable {
     Status written;
     if (!effect.from_file) {
-      // Made first with its mode, which a stream would take from the umask.
+      // Creates the file with its mode first, which a stream would take from the umask.
       const UniqueFd made(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
       std::ofstream file(path, std::ios::binary | std::ios::trunc);
       file.write(effect.bytes.data(), static_cast<std::streamsize>(effect.bytes.size()));

@@ -82,8 +82,7 @@ void PeerServer::PassOn(const std::string& server_name, UniqueFd connection) {
   const auto process = ProcessId::FromHex(aside ? *aside : server_name);
   std::string socket = process ? call_socket_of_(*process) : "";
   if (aside && !socket.empty()) socket = net::AsideSocket(socket);
-  // Its caller learns of the end from the head; a connection that is closed tells it to wait for
-  // that.
+  // The caller learns of the end from the head; a closed connection tells it to wait for that.
   const Status passed =
       socket.empty() ? MakeError(ErrorCode::kNotFound, "no process of this node serves calls there")
                      : net::HandOver(net::HandoverPath(socket), connection.get());

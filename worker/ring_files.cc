@@ -13,7 +13,7 @@
 namespace troupe::worker {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks
+constexpr std::uint64_t kBlockBytes = 512;  // unit of st_blocks
 
 }  // namespace
 

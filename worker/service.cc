@@ -20,7 +20,7 @@ Status NoOutput(const std::string& file) {
                                              "--log-gib`)");
 }
 
-/// One that waits, as long as it does.
+/// A waiting request, as long as it waits.
 class Waiting {
  public:
   Waiting(std::set<LogWatch::Waiter*>& all, LogWatch::Waiter& waiter)
@@ -149,7 +149,7 @@ StatusOr<bool> Service::Collect(const wire::ReadLogs& request,
   for (const std::size_t i : places) {
     if (text->size() >= bytes_max) break;
     const wire::LogStream& stream = request.streams[i];
-    // Asked before the file is read: what was written last is not missed.
+    // Reads the writer before the file, so that its last bytes are not missed.
     const int writer = writer_(files[i]);
     const bool ended = stream.over && writer == 0;
     const auto left = static_cast<std::uint32_t>(bytes_max - text->size());
@@ -179,7 +179,7 @@ async::Task<StatusOr<wire::Message>> Service::ReadLogs(std::uint64_t asker,
   }
   std::shared_ptr<Reader>& known = readers_[asker];
   if (!known) known = std::make_shared<Reader>();
-  const std::shared_ptr<Reader> reader = known;  // who waits keeps it over Forget
+  const std::shared_ptr<Reader> reader = known;  // keeps it over Forget
   reader->enough = std::max(reader->enough, request.enough);
   if (request.enough != 0) {
     for (LogWatch::Waiter* waiter : reader->waiting) waiter->Wake();

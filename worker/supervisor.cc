@@ -128,7 +128,7 @@ void Supervisor::Execute(Running& running, ForkOrder order) {
     spawn.argv = {python_, "-P", "-m", "troupe._process", "--fd", std::to_string(kControlFd)};
     // until it enters what its request says, the program's own with it
     Replace("PYTHONPATH", own_python_path_, &spawn.environment);
-  } else {  // its first call of the library looks for the variable
+  } else {  // the first call of the library looks for the variable
     spawn.argv = {running.plan.program};
     spawn.environment.push_back(std::string(kControlVariable) + "=" + std::to_string(kControlFd));
   }
@@ -163,7 +163,7 @@ StatusOr<os::Spawned> Supervisor::StartTool(std::vector<std::string> arguments, 
 void Supervisor::StartAnew(ProcessId id, int tries) {
   auto old = running_.extract(id);
   if (old.empty()) return;
-  // Its first message is in the channel already, before the request that an executed process
+  // The first message is in the channel already, before the request that an executed process
   // expects first: a new channel has them in order.
   Start(std::move(old.mapped().plan), tries);
 }
@@ -173,7 +173,7 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
   if (found == running_.end()) return;
   found->second.pid = pid;
   found->second.pidfd = std::move(pidfd);
-  // it may be large, and has been sent
+  // The message may be large, and has been sent
   if (!found->second.forked) found->second.plan.begin = wire::Message();
   by_pid_[pid] = id;
   events_.forked(id, pid, found->second.from);
@@ -182,7 +182,7 @@ void Supervisor::OnForked(ProcessId id, int pid, UniqueFd pidfd) {
 void Supervisor::OnMessage(ProcessId id, wire::Message message) {
   if (const auto found = running_.find(id); found != running_.end()) {
     Running& running = found->second;
-    // what was kept for another start
+    // Drops the message stored for another start
     if (!std::exchange(running.spoke, true)) running.plan.begin = wire::Message();
     const bool set_up = wire::Holds<wire::RankPrepared>(message.body) ||
                         wire::Holds<wire::ActorReady>(message.body);
@@ -198,7 +198,7 @@ bool Supervisor::StartedAgain(ProcessId id, const os::Reaped& child) {
   if (running.channel) running.channel->DrainNow();
   const auto still = running_.find(id);
   if (still == running_.end()) return true;
-  // What has read its first message runs user code, which may end by any code.
+  // A process that has read its first message runs user code, which may end by any code.
   const bool begun = still->second.plan.has_begin && !still->second.channel->LeftUnread();
   if (begun || still->second.spoke) return false;
   Log(LogLevel::kWarning, "a process ended before it had its request; it is started again",
@@ -236,7 +236,7 @@ void Supervisor::Signal(ProcessId id, int signal, bool to_group) {
     return;
   }
   running.killed = true;
-  // Its group first: while the leader lives (or is not reaped), the group's number is its own.
+  // The group goes first: while the leader lives (or is not reaped), the group's number is its own.
   const bool leads = getpgid(running.pid) == running.pid;
   if (leads && to_group && signal != SIGKILL) {
     kill(-running.pid, signal);
@@ -272,7 +272,7 @@ void Supervisor::OnChannelEnd(ProcessId id, const Status& reason) {
         {{"process", id.Short()}, {"reason", MessageOf(reason)}});
     Signal(id, SIGKILL);
   }
-  // its exit says whether it is started again
+  // The exit decides whether it is started again
   if (found->second.forked && !found->second.spoke) return;
   if (std::exchange(found->second.drained, true)) return;
   events_.drained(id);
@@ -289,7 +289,7 @@ void Supervisor::OnReaped(const os::Reaped& child) {
   const auto known = by_pid_.find(child.pid);
   if (known == by_pid_.end()) {
     if (tools_.erase(child.pid) > 0) return;
-    // Of any of these it takes its kill, should it have been one for want of memory.
+    // Gives each zygote the exit, in case the child was killed for want of memory.
     static_cast<void>(
         zygotes_.OnEnded(child.pid, [&] { return ExitText(Describe(child, stopping_)); }));
     return;  // otherwise an orphan of some family
@@ -364,9 +364,9 @@ void Supervisor::SweepOrphans() {
     if (!pidfd.ok()) continue;
     const ProcessId family = FamilyOf(pid);
     const auto owner = running_.find(family);
-    if (owner != running_.end() && !owner->second.exited) continue;  // its process still runs
-    // One that was forked, not executed, and left its session does not tell whose it is: it may be
-    // of any process that has ended, so none of them is gone before it.
+    if (owner != running_.end() && !owner->second.exited) continue;  // the owner still runs
+    // A forked, not executed, process that left its session does not reveal its owner: it may
+    // belong to any process that has ended, so none of them is gone before it.
     if (owner == running_.end()) strangers = true;
     alive.insert(family);
     static_cast<void>(os::SendSignal(*pidfd, SIGKILL));
@@ -420,7 +420,7 @@ int Supervisor::Writer(const std::string& log_file) const {
            (LogFile(place, false) == log_file || LogFile(place, true) == log_file);
   });
   if (found == running_.end()) return 0;
-  return std::max(found->second.pid, 1);  // it may not have one yet
+  return std::max(found->second.pid, 1);  // may not have one yet
 }
 
 void Supervisor::Stop() {

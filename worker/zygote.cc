@@ -193,7 +193,7 @@ void Zygote::OnReply(const wire::ForkReply& reply) {
     return;
   }
   auto child = parked_.extract(reply.pid);
-  if (child.empty()) {  // it has ended since, and was reaped: nothing was given to it
+  if (child.empty()) {  // has ended since, and was reaped: nothing was given to it
     AskAgain(std::move(order));
     SendWaiting();
     return;

@@ -10,11 +10,12 @@ namespace troupe::worker {
 namespace {
 
 constexpr char kParkedVariable[] = "TROUPE_PARKED_PROCESSES";
-// that keyed zygotes keep forked ahead: there may be four of them, with large libraries
+// Number of processes that keyed zygotes keep forked ahead: there may be four of them, with large
+// libraries
 constexpr char kParkedOfKeyed[] = "2";
-constexpr char kNone[] = "0";  // of the light one, which lives for seconds
+constexpr char kNone[] = "0";  // for the light one, which lives for seconds
 
-constexpr char kOneLaunch[] = "TROUPE_ONE_LAUNCH=1";  // its ranks wait for the node's own
+constexpr char kOneLaunch[] = "TROUPE_ONE_LAUNCH=1";  // the launch's ranks wait for the node's own
 
 constexpr std::string_view kFresh = "in fresh interpreters";
 constexpr char kBeingMade[] = "its zygote is being made";
@@ -77,7 +78,7 @@ Zygote::Events Zygotes::FirstEvents() {
 void Zygotes::RetireFirst() {
   if (!first_ || !first_->idle() || !(own_->is_ready() || own_->unusable())) return;
   first_->Stop();
-  // One that has just ended stays, for it may be what calls this: it is never ready again.
+  // A zygote that has just ended stays, for it may be the caller of this: it is never ready again.
   if (const int pid = first_->pid(); pid != 0) ending_.emplace(pid, std::move(first_));
 }
 
@@ -120,7 +121,7 @@ Zygote::Events Zygotes::KeyedEvents(const std::string& key) {
 void Zygotes::OnKeyedReady(const std::string& key, const wire::ZygoteReady& ready) {
   Keyed& keyed = keyed_.at(key);
   keyed.later = ready.later;
-  if (!ready.usable) return;  // it is given up next
+  if (!ready.usable) return;  // given up next
   table_.OnReady(key, "");
   keyed.imports = Seconds(ready.import_ms) + " of imports";
   SayAhead(key, "ready, " + keyed.imports);

@@ -72,7 +72,8 @@ ActorLink::ActorLink(const ActorId& actor, std::string class_name, actors::Ident
 StatusOr<std::shared_ptr<actors::Channel>> ActorLink::Open() {
   MutexLock lock(mutex_);
   if (channel_ != nullptr && !verdict_ && !channel_->Usable()) {
-    // Its process on this host is gone, of which the head will tell: later calls wait for that.
+    // The actor's process on this host is gone, which the head will report: later calls wait for
+    // that report.
     lost_.push_back(std::exchange(channel_, nullptr));
     if (alive_ && alive_->boot_id == os::BootId()) {
       alive_.reset();
@@ -94,7 +95,7 @@ StatusOr<std::shared_ptr<actors::Channel>> ActorLink::Open() {
 
 void ActorLink::AimLocked() {
   if (alive_->boot_id == os::BootId()) {
-    // What cannot be reached has failed the channel: its calls say so.
+    // An address that cannot be reached has failed the channel: its calls report the error.
     channel_->Aim(alive_->unix_path).IgnoreError();
     return;
   }

@@ -46,7 +46,8 @@ Target TargetOf(const InitOptions& options, const std::string& address) {
   for (const api::LocalCluster& each : api::LocalClusters(/*of_this_home=*/false)) {
     if (each.address != api::NumericAddress(address)) continue;
     target.address = Checked(net::UnixAddress(each.socket));
-    if (each.of_a_program) target.return_limit = Duration::zero();  // it ends with its program
+    // Such a cluster ends with its program
+    if (each.of_a_program) target.return_limit = Duration::zero();
     return target;
   }
   ThrowNoToken(address);

@@ -36,7 +36,7 @@ void AppendText(std::string_view text, ByteBuffer& out) {
   if (encoded.ok()) out.Append(encoded->data(), encoded->size());
 }
 
-/// One caller's calls.
+/// A runner of one caller's calls.
 class CppRunner final : public actors::CallRunner {
  public:
   explicit CppRunner(CppExecutor& executor) : executor_(executor) {}
@@ -46,7 +46,7 @@ class CppRunner final : public actors::CallRunner {
   bool Prepare(const Frame& frame, CallerConnection& peer) override;
 
  private:
-  /// Of a method's name, as it came. An error: the call breaks a rule of the protocol.
+  /// Returns the method's name as it came. An error: the call breaks a rule of the protocol.
   StatusOr<std::string> NameOf(const Frame& frame);
   Status Fetch(const Frame& frame, CallerConnection& peer);
   StatusOr<Value> TakeArgument(std::string_view* values) const;
@@ -64,7 +64,7 @@ class CppRunner final : public actors::CallRunner {
   CppExecutor& executor_;
   std::vector<std::string> shapes_;
   actors::CallPrefix prefix_;
-  // of the call after the last, from another host; and of this one
+  // Arguments of the call after the last, from another host; and of the current one
   std::shared_ptr<actors::RemoteArguments> coming_;
   std::shared_ptr<actors::RemoteArguments> came_;
   actors::Handles received_;

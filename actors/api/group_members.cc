@@ -158,7 +158,8 @@ void Group::Run(Kind kind, const void* send, void* recv, std::size_t count, int 
 
 namespace {
 
-/// What a member says of a group that does not form is the group's error, not that of its code.
+/// If a member fails because its group does not form, that is the group's error, not that of its
+/// code.
 Value Answer(const AnyRef& ref, const TimeLeft& time) {
   try {
     return ref.GetValue(time.left());

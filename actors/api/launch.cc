@@ -77,7 +77,7 @@ wire::LaunchSpec SpecOf(const LaunchOptions& options, const std::string& name,
   return spec;
 }
 
-/// What a rank loads: the program, by the function that makes one wherever the package has it.
+/// Payload of a rank: the program, by the function that makes one wherever the package has it.
 std::string PayloadOf(const std::vector<std::string>& command) {
   Value::List rest;
   for (std::size_t i = 1; i < command.size(); ++i) rest.push_back(Value::String(command[i]));
@@ -169,7 +169,7 @@ void Launch::Wait(Timeout timeout) const {
         "Cancel()",
         id.Short(), std::chrono::duration<double>(*timeout).count()));
   if (!info.ok()) api::ThrowStatus(info.status());
-  session->ForgetLaunch(id);  // who asks again is told by the head
+  session->ForgetLaunch(id);  // the head answers later questions
   if (info->outcome != wire::Outcome::kSucceeded) throw LaunchError(FailureText(*info));
 }
 

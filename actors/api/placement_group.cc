@@ -73,7 +73,7 @@ void RemovePlacementGroup(const PlacementGroup& group) {
   wire::RemoveGroup remove;
   remove.group = api::GroupIdOf(group.id());
   GroupInfoOf(session->Request(std::move(remove)));
-  session->ForgetGroup(api::GroupIdOf(group.id()));  // who asks again is told by the head
+  session->ForgetGroup(api::GroupIdOf(group.id()));  // the head answers later questions
 }
 
 void PlacementGroup::Ready(Timeout timeout) const {

@@ -33,7 +33,8 @@ namespace {
 constexpr char kControlVariable[] = "TROUPE_CONTROL_FD";  // worker/core/environment.h
 constexpr int kExitWorkerLost = 75;  // as of processes of Python (_process/channel.py)
 constexpr int kExitBroken = 70;
-constexpr int kOomScore = 500;  // of all processes that run user code (_process/bootstrap.py)
+constexpr int kOomScore = 500;  // equal for all processes that run user code
+                                // (_process/bootstrap.py)
 
 std::atomic<bool> leaving{false};  // by itself: the end of its channel is no news
 
@@ -47,8 +48,7 @@ std::atomic<bool> leaving{false};  // by itself: the end of its channel is no ne
   Leave(kExitBroken);
 }
 
-/// What every process of the runtime does: who may read it, its streams, who goes first where
-/// memory runs out.
+/// Sets up a process of the runtime: who may read it, its streams, its OOM score.
 void Prepare() {
   ::prctl(PR_SET_PTRACER, static_cast<unsigned long>(::getppid()), 0, 0, 0);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -108,7 +108,7 @@ class ActorProcess {
       self.reset();
     } catch (...) {
     }
-    wire::RankResult meant;  // that it is not started again
+    wire::RankResult meant;  // so that it is not started again
     meant.outcome = wire::Outcome::kSucceeded;
     Say(meant);
     leaving = true;
@@ -227,7 +227,7 @@ void ServeIfActor() {
   const char* const text = std::getenv(kControlVariable);
   if (text == nullptr) return;
   const int fd = std::atoi(text);
-  ::unsetenv(kControlVariable);  // what this process starts is no actor
+  ::unsetenv(kControlVariable);  // programs that this process starts are no actors
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   Prepare();
   StatusOr<std::shared_ptr<client::ControlClient>> control =

@@ -126,7 +126,7 @@ StatusOr<wire::LaunchInfo> Session::AwaitLaunch(
 
 void Session::Post(const wire::GroupInfo& info) {
   MutexLock lock(mutex_);
-  // Of one that was forgotten its end is no news.
+  // The end of a forgotten group is no news.
   if (info.state == wire::GroupState::kRemoved && groups_.count(info.group) == 0) return;
   groups_[info.group] = info;
   changed_.NotifyAll();

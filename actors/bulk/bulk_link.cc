@@ -11,7 +11,7 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kBulkReadBytes = 256u << 10;
-// of one link, either way, before others have theirs
+// Bytes of one link, either way, before other links have their turn
 constexpr std::size_t kBytesPerTurn = 1u << 20;
 
 char* Scratch() {
@@ -145,7 +145,7 @@ BulkLink::Went BulkLink::ReadSome(Instant now) {
   return Went::kMore;
 }
 
-/// What came. False: it breaks the rules.
+/// Takes received bytes. False: they break the rules.
 bool BulkLink::Take(std::string_view bytes) {
   while (!bytes.empty()) {
     if (exchange_.coming() > 0) {

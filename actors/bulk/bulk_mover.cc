@@ -86,7 +86,7 @@ bool BulkMover::RunPosted() {
     const MutexLock lock(mutex_);
     posted.swap(posted_);
   }
-  // which may serve a link before the next one is done
+  // Work may serve a link before the next one is done
   for (const std::function<void()>& work : posted) work();
   ++round_;
   const MutexLock lock(mutex_);
@@ -109,7 +109,7 @@ void BulkMover::Admit(CallStream stream) {
     if (!Watch(shared->fd(), id, kReads | EPOLLRDHUP, /*add=*/true)) return;
     strangers_.emplace(id, Stranger{std::move(*shared), {}, {}});
     if (strangers_.size() > kWaitingMax) strangers_.erase(strangers_.begin());
-    OnStranger(id, kReads);  // what came with the handshake's end the socket does not tell of
+    OnStranger(id, kReads);  // the socket does not signal bytes that came with the handshake's end
   });
 }
 
@@ -118,7 +118,7 @@ void BulkMover::OnStranger(std::uint64_t id, std::uint32_t events) {
   const auto found = strangers_.find(id);
   if (found == strangers_.end()) return;
   Stranger& stranger = found->second;
-  if (!stranger.session.IsNil()) {  // it waits to be claimed, and has ended
+  if (!stranger.session.IsNil()) {  // waits to be claimed, and has ended
     strangers_.erase(found);
     return;
   }
@@ -149,7 +149,7 @@ void BulkMover::OnStranger(std::uint64_t id, std::uint32_t events) {
 
 bool BulkMover::TryClaim(std::uint64_t id, Stranger& stranger) {
   for (const std::shared_ptr<BulkRoute>& each : roads_) {
-    const std::shared_ptr<BulkRoute> road = each;  // it may be over with this
+    const std::shared_ptr<BulkRoute> road = each;  // may end with this
     if (road->identity.empty() || !(road->session == stranger.session)) continue;
     if (road->identity != stranger.stream.identity()) continue;
     const std::string came = std::move(stranger.came);
@@ -200,7 +200,8 @@ void BulkMover::Reached(const std::shared_ptr<BulkRoute>& road, StatusOr<CallStr
   Link(road, *std::move(stream), {}, hello);
 }
 
-/// It could not be reached for as long as calls wait for it. References wait longer.
+/// Dials again after the peer was out of reach for as long as calls wait for it. References wait
+/// longer.
 void BulkMover::DialAgain(const std::shared_ptr<BulkRoute>& road, const std::string& why) {
   road->redial.Welcomed();
   road->end.FailPulls(MakeError(ErrorCode::kConnection, why), /*refs=*/false);
@@ -252,7 +253,7 @@ void BulkMover::Serve(const std::shared_ptr<BulkRoute>& road) {
   if (went == BulkLink::Went::kIdle) Settle(road);
 }
 
-/// Its link is over: who calls makes another one, while there is something for it to do.
+/// Drops a link that ended: callers make another one, while there is something for it to do.
 void BulkMover::Lose(const std::shared_ptr<BulkRoute>& road) {
   linked_.erase(road->id);
   more_.erase(road->id);
@@ -277,7 +278,7 @@ void BulkMover::Settle(const std::shared_ptr<BulkRoute>& road) {
 }
 
 void BulkMover::Finish(const std::shared_ptr<BulkRoute>& road) {
-  const std::shared_ptr<BulkRoute> keep = road;  // which may be of the set that it is taken out of
+  const std::shared_ptr<BulkRoute> keep = road;  // may belong to the set that it is taken out of
   keep->over = true;
   linked_.erase(keep->id);
   more_.erase(keep->id);
@@ -328,7 +329,7 @@ void BulkMover::AwaitTaken(Duration quiet, Duration most) {
   mover->awaited_ = false;
 }
 
-/// Whether more bytes went, or all was taken, by then.
+/// Waits until `until`; true if more bytes were sent, or all was taken.
 bool BulkMover::AwaitNewsLocked(Instant until) {
   const std::uint64_t given = given_;
   while (!all_taken_ && given_ == given) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCopiesSwept = 64;
 
-/// What references of a road's other end ask of it. The road may have ended meanwhile.
+/// Requests of references at a road's other end. The road may have ended meanwhile.
 class BulkRouteSource : public RemoteSource {
  public:
   BulkRouteSource(BulkMover& mover, std::weak_ptr<BulkRoute> road)
@@ -190,7 +190,7 @@ void BulkSession::TakeBack(std::vector<store::ObjectId> ids) {
 
 void BulkSession::GiveResult(const store::ObjectId& id, Handles handles,
                              std::vector<store::ObjectId> inside) {
-  // What is posted is copied, a handle is not.
+  // Posted work is copied, and a handle cannot be.
   auto shared = std::make_shared<Handles>(std::move(handles));
   Do([id, shared, inside = std::move(inside)](BulkRoute& road) {
     if (!road.ended) road.end.GiveResult(id, std::move(*shared), inside);

@@ -163,7 +163,7 @@ void RemoteRefs::TellOf(const store::ObjectId& name, std::string& out) {
   if ((slot->flags() & kFlagObjects) != 0) {
     const std::optional<store::ObjectId> id = ReadObjectId(slot->bytes());
     const StatusOr<ObjectView> view = id ? store_.View(*id) : MakeError(kObjectLost, "");
-    bytes = view.ok() ? view->bytes().size() : 1;  // whoever reads it hears that it is gone
+    bytes = view.ok() ? view->bytes().size() : 1;  // a reader learns that it is gone
   } else if (!inside.empty()) {
     std::string value(slot->bytes());
     RenameRefs(&value, [this](const store::ObjectId& id) { return store_.RemoteNameOf(id); });

@@ -16,7 +16,7 @@
 namespace troupe::actors {
 namespace {
 
-/// What an answer that does not come becomes; memory that is short keeps its own error.
+/// Answers a call whose result does not come; a lack of memory keeps its own error.
 void AnswerMissing(Completions& completions, Answer* slot, std::uint64_t bytes, const Status& why,
                    ResultThen& then) {
   ByteBuffer body;
@@ -96,10 +96,10 @@ struct Awaited {
   AnswerRef slot;
   ResultThen then;
   std::uint64_t bytes = 0;
-  std::string value;  // of one that came in the frame
+  std::string value;  // value of a result that came in the frame
 };
 
-/// It, and what lies inside it, is here.
+/// Called when the value, and the objects inside it, are here.
 void FinishRemote(ObjectStore& store, Awaited& awaited, const store::Writing* writing,
                   const std::vector<store::ObjectId>& contained) {
   if (writing == nullptr) store.NameAsHere(&awaited.value);
@@ -122,7 +122,7 @@ ObjectStore::Took TakeRemoteResult(ObjectStore& store, Answer* slot, std::string
     if (then.run != nullptr) store.completions().Post(std::move(then.run));
     return ObjectStore::Took::kLater;
   }
-  // What is posted is copied; the answer is given once.
+  // Posted work is copied, and the answer is given once.
   const auto shared = std::make_shared<Awaited>(
       Awaited{AnswerRef::Another(slot), std::move(then), result.bytes, std::move(result.value)});
   auto done = [&store, shared](StatusOr<store::Writing> writing,

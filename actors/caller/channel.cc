@@ -200,7 +200,7 @@ void Channel::FlushLocked() {
   ArmWritesLocked(wrote.blocked);
 }
 
-/// Whether the leader is to flush this channel when its socket becomes writable.
+/// True if the leader is to flush this channel when its socket becomes writable.
 void Channel::ArmWritesLocked(bool on) {
   if (std::exchange(reactor_knows_.writes, on) != on) reactor_.WatchWrites(*this, on);
 }

@@ -12,7 +12,7 @@
 namespace troupe::actors {
 
 void Channel::EndLocked(std::string_view reason) {
-  // What sockets took is asked for before the window is cleared: nothing is left to ask after that.
+  // Reads the sent offset before the window is cleared: afterwards it is lost.
   if (!fates_.End(reason, session_.window().sent_offset())) return;
   session_.window().Clear();
   if (bulk_session_ != nullptr) bulk_session_->End(fates_.end_reason());

@@ -45,7 +45,7 @@ std::size_t Channel::OutstandingLocked() const {
   return ring_.size() + (line_ != nullptr ? line_->untaken() : 0);
 }
 
-/// What waits there has no way any more.
+/// Fails the calls in the line, which can be sent no more.
 void Channel::EndLineLocked() {
   if (line_ != nullptr) reactor_.Post(std::make_unique<LineEnds>(line_));
 }

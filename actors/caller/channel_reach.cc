@@ -61,7 +61,7 @@ Status Channel::Aim(const std::string& path) {
   }
   {
     MutexLock lock(mutex_);
-    if (!route_.AimHere(path)) return absl::OkStatus();  // it ended meanwhile
+    if (!route_.AimHere(path)) return absl::OkStatus();  // ended meanwhile
     session_.Waits(false);
   }
   Attach(CallStream(*std::move(stream)));

@@ -1,4 +1,4 @@
-// What comes back to a channel: frames in, answers of calls, values in memory, items of streams.
+// Input of a channel: frames, answers of calls, values in memory, items of streams.
 #include <absl/strings/str_format.h>
 
 #include <algorithm>

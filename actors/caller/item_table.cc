@@ -22,7 +22,7 @@ struct ItemTable::Arriving {
   std::unique_ptr<AnswerArrived> then ABSL_GUARDED_BY(mutex);
 };
 
-/// One item: on its way while this lives. Where it is wanted, its slot is finished by this.
+/// An item on its way while this object lives. If the item is wanted, this finishes its slot.
 class ItemTable::ItemArrived : public Completion {
  public:
   /// No `slot`: nobody wants the item.
@@ -124,7 +124,7 @@ bool ItemTable::Take(const Frame& frame, bool under_way, TakeObject take_object,
   if (!found->second->PutBy(*bytes, fill, finished)) {
     wanted = false;
     const AnswerRef nobody(Answer::New(Completions::Current().NextLocalId()));
-    fill(nobody.get());  // its memory is given back
+    fill(nobody.get());  // the item's memory is given back
   }
   if (!good) *why = kBadResult;
   return good;

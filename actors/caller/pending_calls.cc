@@ -50,7 +50,7 @@ AnswerRef PendingCalls::Keep(Call call) {
     untaken_.fetch_add(1, std::memory_order_release);
   }
   AwaitArguments(shared_from_this(), number, std::move(to_come));
-  if (go) Go();  // those before it may have left just now
+  if (go) Go();  // calls before it may have left just now
   return slot;
 }
 
@@ -81,7 +81,7 @@ bool PendingCalls::Cancel(const Answer* answer) {
     EraseLocked(found, &finished);
   }
   TellAll(finished);
-  Go();  // those behind it
+  Go();  // calls behind it
   return true;
 }
 

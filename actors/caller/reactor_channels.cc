@@ -37,7 +37,7 @@ void CallReactor::Expect(bool more) {
 }
 
 void CallReactor::Remove(std::uint64_t channel_id) {
-  std::shared_ptr<Channel> last;  // its destructor runs after the lock is released
+  std::shared_ptr<Channel> last;  // runs its destructor after the lock is released
   MutexLock lock(mutex_);
   const auto found = channels_.find(channel_id);
   if (found == channels_.end()) return;

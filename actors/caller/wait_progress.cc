@@ -27,7 +27,7 @@ void WaitProgress::Hang(Waiter& waiter) {
     nodes_ = std::vector<WaitNode>(count_);
     for (std::size_t i = 0; i < count_; ++i) {
       Link(slots_[i], waiter, nodes_[i]);
-      slots_[i]->Watch();  // done already: Satisfied sees it before this thread sleeps
+      slots_[i]->Watch();  // already done: Satisfied sees it before this thread sleeps
     }
     return;
   }

@@ -28,7 +28,7 @@ Task<StatusOr<LoopSocket>> Connect(net::Address address) {
   Status failed;
   for (const net::Endpoint& endpoint : endpoints) {
     StatusOr<UniqueFd> fd = net::OpenSocket(endpoint);
-    if (!fd.ok()) {  // of this family there may be none
+    if (!fd.ok()) {  // a family may have no addresses
       failed = fd.status();
       continue;
     }

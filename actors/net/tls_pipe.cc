@@ -10,7 +10,7 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t kScratchBytes = 256u << 10;
-// Taken from a caller at a time: what is encrypted and then not sent is bounded by it.
+// Most bytes taken from a caller at a time: bounds the bytes that are encrypted and then not sent.
 constexpr std::size_t kTakenBytes = 64u << 10;
 
 /// Ciphertext on its way between the socket and the session, of whichever connection.

@@ -1,5 +1,5 @@
-// What the reference table asks of its process, what other stores say, and what both mean for
-// segments.
+// Effects of the reference table in its process, messages of other stores, and their consequences
+// for segments.
 #include <fcntl.h>
 
 #include <utility>
@@ -96,7 +96,7 @@ bool ObjectStore::OnFrame(ObjectLink& link, const ObjectFrame& frame) {
       return true;
     case ObjectWord::kHello:
     case ObjectWord::kRefused:
-      break;  // these are the links' own
+      break;  // handled by the links
   }
   return false;
 }
@@ -106,14 +106,14 @@ bool ObjectStore::OnControl(const ProcessId& peer, std::uint64_t connection,
   if (received.alone) return table_.Ack(peer, connection, received.acknowledged, Now());
   const auto* const hold = std::get_if<store::Hold>(&received.frame.body);
   const auto* const drop = std::get_if<store::Drop>(&received.frame.body);
-  if (hold != nullptr) RouseLocked(hold->object);  // who holds it will have its value from here
+  if (hold != nullptr) RouseLocked(hold->object);  // its holder will get the value from here
   const bool good = table_.Frame(peer, connection, received.acknowledged, received.frame, Now());
   if (hold != nullptr) NoteBorrowedLocked(hold->object);
   if (drop != nullptr) NoteBorrowedLocked(drop->object);
   return good;
 }
 
-/// It cannot tell of its segments any more.
+/// The peer cannot report on its segments any more.
 void ObjectStore::OnDown(const ProcessId& peer) {
   for (const SegmentKey& key : segments_.ForgetMaker(peer)) links_.Retire(key);
 }

@@ -301,7 +301,7 @@ bool ObjectLinks::TakeFrame(ObjectLink& link, const ObjectFrame& frame) {
   return link.up && events_.OnFrame(link, frame);
 }
 
-/// Who it is, and whether this link becomes the pair's. False: it does not.
+/// Identifies the peer, and decides whether this link becomes the pair's. False: it does not.
 bool ObjectLinks::Greet(ObjectLink& link, const ObjectFrame& hello) {
   if (link.up || hello.b != self_ || hello.a.IsNil() || hello.a == self_) return false;
   if (link.dialled() && hello.a != link.peer) return false;
@@ -312,7 +312,7 @@ bool ObjectLinks::Greet(ObjectLink& link, const ObjectFrame& hello) {
     Append(link, HelloTo(hello.a, hello.y));
   }
   const auto known = table_.state().peers.find(hello.a);
-  // Said before frames that were acknowledged since on another link: that one counts.
+  // The hello is older than frames that were acknowledged on another link: that link counts.
   const bool minded = known != table_.state().peers.end();
   if (minded && hello.x < known->second.stream.acknowledged()) return false;
   connections_of_[hello.a] = ++connections_;

@@ -11,7 +11,7 @@ std::uint64_t BytesOf(const store::Value& value) {
   return value.bytes != nullptr ? value.bytes->size() : 0;
 }
 
-/// What is said alike of an object of this process and of another's.
+/// The fields common to owned and borrowed objects.
 template <class Object>
 ListedObject Described(const store::ObjectId& name, const Object& object) {
   ListedObject listed;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kKeptFreeMax = 4ull << 30;
 
-/// What objects may take of what the system has: a tenth of its memory, 4 GiB at most, is left to
+/// Memory that objects may take: all of the system's but a tenth, 4 GiB at most, which is left to
 /// others.
 std::uint64_t MemoryLeft() {
   const os::Memory memory = os::ReadMemory();

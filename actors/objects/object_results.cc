@@ -17,7 +17,7 @@ constexpr std::size_t kHandedBytes = kObjectIdBytes + 8;
 
 struct Result {
   bool in_memory = false;
-  store::Location location;  // of its maker only, where it is not in memory
+  store::Location location;  // known for its maker only, where it is not in memory
   std::vector<store::Handed> contained;
   std::string_view bytes;
 };

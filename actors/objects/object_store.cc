@@ -161,7 +161,7 @@ void ObjectStore::DropHandles(const std::vector<store::ObjectId>& ids) {
 }
 
 void Handles::Clear() {
-  // Where there is no store, a forked child inherited them.
+  // A forked child without a store inherited the handles.
   ObjectStore* const store = ids_.empty() ? nullptr : ObjectStore::Existing();
   if (store != nullptr) store->DropHandles(ids_);
   ids_.clear();
@@ -213,7 +213,7 @@ void ObjectStore::Receive(const ProcessId& lender, const std::vector<store::Obje
   for (const store::ObjectId& id : ids) table_.Receive(lender, {id, 0}, nullptr, turn.now);
 }
 
-/// Whether there is nothing to wait for; if not, it is on its way.
+/// Returns true if there is nothing to wait for; if not, the object is on its way.
 bool ObjectStore::SettledLocked(const store::ObjectId& id) {
   const store::Sight sight = table_.Look(id);
   if (sight.known == store::Known::kWaiting) return false;

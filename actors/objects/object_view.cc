@@ -18,7 +18,7 @@ ObjectView& ObjectView::operator=(ObjectView&& other) noexcept {
 }
 
 ObjectView::~ObjectView() {
-  // What a forked child inherited is inert, its locks included.
+  // Objects that a forked child inherited are inert, their locks included.
   if (store_ != nullptr && generation_ == ForkGuard::generation()) store_->DropView(id_);
 }
 

@@ -11,7 +11,7 @@ namespace troupe::actors {
 
 // ---- names ------------------------------------------------------------------------------------
 
-/// What is called so between hosts, as it is known here.
+/// Returns the local name of an object with this name between hosts.
 store::ObjectId ObjectStore::HereLocked(const store::ObjectId& name) const {
   return table_.Knows(name) ? name : names_.Here(name);
 }
@@ -73,7 +73,7 @@ store::ObjectId ObjectStore::TakeRemote(const store::ObjectId& name,
   Turn turn(*this);
   *fresh = false;
   const store::ObjectId known = HereLocked(name);
-  // Of one that was lost, whoever sends it now may have the value.
+  // A sender of a lost object may have its value again.
   if (table_.Look(known).known != store::Known::kNothing && !names_.Lost(known)) {
     table_.AddHandle(known);
     return known;
@@ -140,7 +140,8 @@ void ObjectStore::NoteLentOn(const store::ObjectId& name, bool lent) {
   TellLentOnLocked(names_.LentOn(id, lent), id, lent);
 }
 
-/// Who gave it is to keep it, should this process end before those that have it from here.
+/// Tells the lender to keep the object, should this process end before those that have it from
+/// here.
 void ObjectStore::TellLentOnLocked(RemoteNames::Tell whom, const store::ObjectId& id, bool lent) {
   switch (whom) {
     case RemoteNames::Tell::kNobody:
@@ -152,7 +153,7 @@ void ObjectStore::TellLentOnLocked(RemoteNames::Tell whom, const store::ObjectId
   }
 }
 
-/// Who borrows it on this host has changed, perhaps.
+/// Notes that the borrowers on this host may have changed.
 void ObjectStore::NoteBorrowedLocked(const store::ObjectId& id) {
   if (!names_.StandsIn(id)) return;
   const auto own = table_.state().owned.find(id.sequence);

@@ -86,7 +86,7 @@ std::optional<CallServer::Ended> CallServer::CheckEnded() const {
 
 CallServer::Ended CallServer::Serve(CallExecutor& executor) {
   stop_by_call_ = false;
-  TakeFromDoor(executor);  // who came before this thread served
+  TakeFromDoor(executor);  // callers from before this thread served
   std::optional<Ended> ended;
   while (!(ended = CheckEnded())) {
     const bool look = MustLook();
@@ -100,7 +100,8 @@ CallServer::Ended CallServer::Serve(CallExecutor& executor) {
   return *ended;
 }
 
-/// One busy caller must not hide the others, nor a new one: all sockets are looked at now and then.
+/// Looks at all sockets now and then, so that one busy caller does not hide the others, nor a new
+/// one.
 bool CallServer::MustLook() const {
   return polls_in_row_ >= (peers_.size() > 1 ? kPollsAmongMany : kPollsAlone);
 }
@@ -167,7 +168,8 @@ std::optional<CallServer::Ended> CallServer::Handle(CallExecutor& executor, int 
 void CallServer::EndAll(CallExecutor& executor, Ended ended) {
   hot_.reset();
   for (const auto& [id, peer] : peers_) peer->Flush();
-  if (ended != Ended::kInterrupted) {  // what other hosts are to get of this process goes with it
+  if (ended != Ended::kInterrupted) {  // results that other hosts are to get of this process are
+                                       // lost with it
     executor.Suspend();
     BulkMover::AwaitTaken(kResultsQuiet, kResultsMost);
     executor.Resume();
@@ -239,8 +241,7 @@ std::shared_ptr<CallerConnection> CallServer::Admit(CallStream stream, CallExecu
 void CallServer::TakeFromDoor(CallExecutor& executor) {
   for (CallStream& stream : listener_->TakeFromDoor()) {
     const std::shared_ptr<CallerConnection> peer = Admit(std::move(stream), executor);
-    // Its first calls may have come with the end of the handshake: the socket does not tell of
-    // them.
+    // Calls may have come with the end of the handshake, which the socket does not signal.
     if (peer != nullptr) ReadAndRun(*peer);
     if (stop_by_call_ || generation_ != ForkGuard::generation()) return;
   }
@@ -271,8 +272,7 @@ void CallServer::RunBatch(CallerConnection& peer) {
   do {
     peer.Pause(false);
     RunWhole(peer);
-    // What makes room wakes this thread only once the peer is paused: room made before is seen
-    // here.
+    // Completions wake this thread only once the peer is paused: room made before is seen here.
   } while (peer.paused() && !peer.parked() &&
            ActorFlow::MayRun(peer.Unsent() * 2, peer.running()) && !stop_by_call_ &&
            generation_ == ForkGuard::generation());

@@ -181,7 +181,7 @@ void CallerConnection::Welcome(const SessionId& id) {
 }
 
 void CallerConnection::Detach() {
-  in_.Clear();  // what was not taken yet will be sent again
+  in_.Clear();  // calls that were not taken yet will be sent again
   words_ = {};
   in_.Shrink(0);
   const MutexLock lock(mutex_);
@@ -194,7 +194,7 @@ void CallerConnection::Detach() {
   calls_.Disconnected();
   ::epoll_ctl(watched_.epoll_fd, EPOLL_CTL_DEL, stream_.fd(), nullptr);
   stream_.Shutdown();
-  stream_ = CallStream();  // its descriptor is not kept for a caller that may never come
+  stream_ = CallStream();  // the descriptor is not kept for a caller that may never come
 }
 
 bool CallerConnection::Resume(CallerConnection& other, std::uint64_t replies) {
@@ -281,7 +281,7 @@ CallerConnection::Looked CallerConnection::LookAhead(const CallLimits& limits, W
     ::poll(&watched, 1, host->HandlesSignals() ? kPeerSignalSliceMs : -1);
     host->Resume();
     if (host->Interrupted()) return Looked::kInterrupted;
-    // it has looked itself, and nothing may come after what it read
+    // The connection has been read meanwhile, and nothing may come after those bytes
     if (heard_ != heard) return Looked::kOn;
   }
   if (got.outcome == IoOutcome::kEnded || in_.size() > kLookAheadMax) return Looked::kEnded;

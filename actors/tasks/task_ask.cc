@@ -1,4 +1,4 @@
-// What is asked of tasks that are under way: their end, their items, how many there are.
+// Requests about running tasks: their end, their items, their number.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -35,7 +35,7 @@ TaskPool::Cancelled TaskPool::Cancel(Answer* slot, bool force, bool recursive, L
   return Cancelled::kDropped;
 }
 
-/// One for the whole process, as long as it.
+/// Process-wide, never destroyed.
 TaskChildren& TaskPool::ChildrenLocked() {
   static auto* const children = new TaskChildren;
   return *children;
@@ -71,7 +71,7 @@ std::vector<TaskHistory::Ended> TaskPool::LatestEnded(std::size_t most) {
   return HistoryLocked().Latest(most);
 }
 
-/// One for the whole process, as long as it.
+/// Process-wide, never destroyed.
 TaskHistory& TaskPool::HistoryLocked() {
   static auto* const history = new TaskHistory;
   return *history;

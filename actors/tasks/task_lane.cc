@@ -64,8 +64,9 @@ TaskLane::Sent TaskLane::SendCall(const TaskCall& call, Answer* answer, const Ar
   return sent;
 }
 
-/// What they name is registered by who runs the task before this process knows of its answer; on
-/// another host it may be read, `*over` the channel's link, until then.
+/// Appends the arguments. References in them are registered by the process that runs the task
+/// before this one learns of its answer; on another host they may be read, over `*over`, the
+/// channel's link, until then.
 void TaskLane::AppendArguments(const TaskCall& call, const ArgumentCodec& values, ByteBuffer& frame,
                                std::uint16_t* flags, std::unique_ptr<CallHolds>* over) const {
   if (call.held.empty()) return frame.Append(call.values.data(), call.values.size());
@@ -80,7 +81,8 @@ void TaskLane::AppendArguments(const TaskCall& call, const ArgumentCodec& values
     *flags |= kFlagObjects;
     *over = std::make_unique<CallHolds>(Copied(call.held), channel_->Bulk());
   }
-  const std::string& sent = away ? *away : call.values;  // what is no value its process says
+  const std::string& sent = away ? *away : call.values;  // the process reports a value that cannot
+                                                         // be read
   frame.Append(sent.data(), sent.size());
 }
 
@@ -132,7 +134,7 @@ TaskLane::Sent TaskLane::Issue(ByteBuffer& frame, std::uint16_t flags, Answer* a
                                std::shared_ptr<ItemStream> items) {
   switch (channel_->IssueInto(frame, flags, answer, std::move(items))) {
     case Channel::Issued::kFull:
-      return Sent::kLater;  // its next answer makes room
+      return Sent::kLater;  // the next answer makes room
     case Channel::Issued::kEnded:
     case Channel::Issued::kTooMany:
       return Sent::kNever;

@@ -85,7 +85,7 @@ AnswerRef TaskPool::WhenRoom() {
   return backlog_.Full(KeptLocked()) ? room_.Wait() : AnswerRef();
 }
 
-/// What waits has changed.
+/// Reports a change of the waiting tasks.
 void TaskPool::NoteWaitingLocked(AnswerList* finished) {
   const TaskBacklog::Change change = backlog_.Note(dispatch_.waiting(), later_.size());
   if (change.expects) CallReactor::Current().Expect(*change.expects);
@@ -197,7 +197,7 @@ void TaskPool::Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> an
   for (ObservedAnswer& answer : answers) {
     Task* const task = TaskOf(*answer.slot);
     if (task == nullptr) {
-      FinishInto(std::move(answer.slot), &step.finished);  // of Ask, or a definition's
+      FinishInto(std::move(answer.slot), &step.finished);  // answer to Ask, or to a definition
     } else {
       answer.slot = AnswerRef();  // the channel's reference; the task has another
       SettleLocked(*task, answer.lost, &step.finished);
@@ -211,12 +211,12 @@ void TaskPool::Answered(std::uint64_t channel_id, std::vector<ObservedAnswer> an
   if (dispatch_.Idle(lane)) NoteIdleLocked();
 }
 
-/// Its slot is filled: that is the task's answer, or it goes again.
+/// Settles a task whose slot is filled: with the task's answer, or by sending it again.
 void TaskPool::SettleLocked(Task& task, ObservedAnswer::Lost lost, AnswerList* finished) {
   const std::uint16_t flags = task.slot->flags();
   task.over.reset();
   if (lost == ObservedAnswer::Lost::kNotSent && !task.cancelled) {
-    if (task.retries >= 0) ++task.retries;  // it did not begin: nothing is counted
+    if (task.retries >= 0) ++task.retries;  // the task did not begin: nothing is counted
     TryAgainLocked(task);
     return;
   }
@@ -270,7 +270,7 @@ void TaskPool::NoteEndedLocked(Task& task) {
   ended.id = task.slot->id();
   ended.name = task.call.function->name;
   ended.failed = (task.slot->flags() & kErrorFlags) != 0;
-  if (ended.ended == Instant{}) ended.ended = Now();  // it was not given to any process
+  if (ended.ended == Instant{}) ended.ended = Now();  // the task was not given to any process
   if (ended.lane != 0) {
     obs::Span span;
     span.kind = obs::SpanKind::kTask;

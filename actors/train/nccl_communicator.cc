@@ -82,7 +82,7 @@ Status NcclCommunicator::Settle(const std::string& doing, bool leaves) {
     {
       MutexLock lock(device_mutex_);
       if (!comm_) {
-        MutexLock told(mutex_);  // whoever aborts has said why before
+        MutexLock told(mutex_);  // the aborting thread has recorded why
         return stopped_ ? StoppedError() : MakeError(ErrorCode::kFenced, doing + ": aborted");
       }
       NcclResult state = NcclResult::kInternalError;
@@ -158,7 +158,7 @@ void NcclCommunicator::AbortTogether(std::span<Supervised* const> all) {
   nccl_.call.group_start();
   for (Supervised* each : all) {
     auto* group = static_cast<NcclCommunicator*>(each);
-    group->device_mutex_.AssertHeld();  // one device, one mutex
+    group->device_mutex_.AssertHeld();  // one device has one mutex
     group->aborted_ = true;
     if (group->comm_) nccl_.call.abort(std::exchange(group->comm_, nullptr));
   }

@@ -56,7 +56,7 @@ int StopAllInProcess(const std::string& reason) {
   for (const auto& group : groups) ids.push_back(group->id());
   process.supervisor.Stop(ids, reason);
   const int count = static_cast<int>(groups.size());
-  for (auto& group : groups) LeaveInProcess(std::move(group));  // it may be the last to hold one
+  for (auto& group : groups) LeaveInProcess(std::move(group));  // may release the last reference
   return count;
 }
 

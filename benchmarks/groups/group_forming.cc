@@ -42,7 +42,7 @@ class Forming : public HeadFixture {
     double ms = 0;
     std::size_t to_head = 0, from_head = 0;
   };
-  /// Of the death of the last rank that lives.
+  /// Measures the death of the last rank that lives.
   Taken Shrink() {
     const std::uint32_t victim = --living_;
     ++group_epoch_;
@@ -111,7 +111,7 @@ class Forming : public HeadFixture {
     for (const auto& rank : LaunchOf(launch_).ranks) node_of_.push_back(by_id.at(rank.node));
     living_ = ranks_;
   }
-  /// What a node does with an order.
+  /// Answers an order as a node does.
   void Answer(Send send) {
     if (const auto* reserve = wire::GetIf<wire::Reserve>(&send.message.body)) {
       wire::ReserveReply reply;

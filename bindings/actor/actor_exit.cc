@@ -13,7 +13,7 @@ PyObject* Raised() {
   return exception;
 }
 
-/// Whether the interpreter would end with 0 by it.
+/// True if the interpreter would end with 0 by it.
 bool IsZero(PyObject* code) {
   return code == Py_None || (PyLong_Check(code) && PyObject_IsTrue(code) == 0);
 }

@@ -52,8 +52,8 @@ void SetTooFewYielded(PyObject* generator, Py_ssize_t given, Py_ssize_t asked) {
   }
 }
 
-/// What a generator gives, each as it comes: what it raises is the answer of the values that it did
-/// not give. False: an error is set.
+/// Sends a generator's values, each as it comes: its exception answers the values that it did not
+/// give. False: an error is set.
 bool SendYielded(const AnswerTo& to, PyObject* generator) {
   const Py_ssize_t asked = static_cast<Py_ssize_t>(to.form.returns);
   Py_ssize_t given = 0;
@@ -103,7 +103,7 @@ bool SendValues(const AnswerTo& to, PyObject* result) {
   return count == asked;
 }
 
-/// The same to a caller of another host. False: an error is set.
+/// Offers the result to a caller of another host. False: an error is set.
 bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   const std::shared_ptr<actors::BulkSession> bulk_session = to.peer.Bulk();
   if (bulk_session == nullptr) {
@@ -125,8 +125,8 @@ bool OfferResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   return true;
 }
 
-/// What is in `reply`, or was written to memory, and the references inside it. False: an error is
-/// set.
+/// Lends the result in `reply`, or written to memory, and the references inside it. False: an error
+/// is set.
 bool LendResult(const AnswerTo& to, Outgoing* outgoing, ByteBuffer& reply) {
   if (to.peer.away()) return OfferResult(to, outgoing, reply);
   std::string body;

@@ -25,7 +25,7 @@ PyTypeObject* coroutine_type = nullptr;
 
 CallCoroutine* As(PyObject* object) { return reinterpret_cast<CallCoroutine*>(object); }
 
-/// What a step starts is its call's; nothing once that is answered, when there is no call to be it.
+/// Attributes the objects that a step starts to its call; to no call once that is answered.
 class StepOf {
  public:
   explicit StepOf(CallCoroutine* self)
@@ -78,7 +78,7 @@ PySendResult Send(PyObject* object, PyObject* argument, PyObject** result) {
     *result = value;
     return PYGEN_NEXT;
   }
-  Py_INCREF(object);  // who answers may let go of the task
+  Py_INCREF(object);  // the answering code may release the task
   End(self, sent == PYGEN_RETURN ? value : nullptr, first_step);
   Py_DECREF(object);
   *result = Py_NewRef(Py_None);

@@ -29,7 +29,7 @@ using actors::Frame;
 using actors::Ran;
 
 constexpr unsigned kItemsPerLook = 32;
-constexpr std::size_t kCancelledMax = 4096;  // what a caller cancels beyond that runs
+constexpr std::size_t kCancelledMax = 4096;  // most cancelled calls noted; others run
 constexpr std::chrono::milliseconds kHearAgain{1};
 
 PyObject* NewName(std::string_view text) {
@@ -38,7 +38,7 @@ PyObject* NewName(std::string_view text) {
   return name;
 }
 
-/// What a call shape means on this side.
+/// A call shape as this side understands it.
 struct Shape {
   PyObject* name = nullptr;      // str
   PyObject* method = nullptr;    // nullptr: looked up again at each call, and raises
@@ -145,18 +145,18 @@ class PySession : public actors::CallRunner {
 
   PyExecutor& executor_;
   std::vector<Shape> shapes_;
-  Shape once_;  // of a call beyond the shapes the protocol allows
+  Shape once_;  // shape of a call beyond those the protocol allows
   actors::CallPrefix prefix_;
-  // of the call after the last, from another host
+  // Arguments of the call after the last, from another host
   std::shared_ptr<actors::RemoteArguments> coming_;
   std::map<std::uint64_t, std::weak_ptr<ItemSender>> streams_;  // by sequence
-  actors::CallerConnection* peer_ = nullptr;                    // of the last call
+  actors::CallerConnection* peer_ = nullptr;  // peer of the last call
   RunningCall running_;                // here; its sequence is the last call's, wherever that runs
   std::set<std::uint64_t> cancelled_;  // calls that have not been come to
   Instant heard_{};                    // when it was last looked what is said of calls that wait
 };
 
-/// What the call is of, and how it is to be answered; what cannot be read names no method either.
+/// Reads the call's method and the form of its answer; an unreadable name is no method either.
 bool Aim(Shape& shape, std::string_view name) {
   const actors::CallTarget target =
       actors::ParseCallTarget(name).value_or(actors::CallTarget{name});
@@ -276,8 +276,8 @@ StatusOr<Ran> PySession::Run(const Frame& frame, actors::CallerConnection& peer,
   return Ran::kReplied;
 }
 
-/// Where calls wait behind one that took a while, what was said of them meanwhile is heard before
-/// the next begins: one that came in the same read would run though it was cancelled long ago.
+/// Reads messages about waiting calls before the next begins, where one took a while: a call that
+/// came in the same read would run though it was cancelled long ago.
 void PySession::HearOfThoseBehind(const Frame& frame) {
   if (peer_->in().size() <= frame.bytes) return;
   const Instant now = actors::Now();
@@ -286,7 +286,7 @@ void PySession::HearOfThoseBehind(const Frame& frame) {
   peer_->LookAhead(executor_.call_limits(), nullptr);
 }
 
-/// What is wrong with the frame Run says.
+/// Starts fetching remote arguments. Malformed frames are accepted here; Run reports them.
 bool PySession::Prepare(const Frame& frame, actors::CallerConnection& peer) {
   if (coming_ == nullptr) {
     actors::CallPrefix prefix;

@@ -101,7 +101,7 @@ bool LoopCalls::StartTask(DeferredCallPtr& call, PyObject* coroutine) {
   if (wrapped == nullptr) return false;
   ++fresh_;
   PyObject* task = PyObject_CallOneArg(create_task_, wrapped);
-  if (task == nullptr) {  // its error is the answer
+  if (task == nullptr) {  // the answer is its error
     PyObject* thrown = PyObject_CallMethod(wrapped, "throw", "O", PyErr_Occurred());
     Py_XDECREF(thrown);
     PyErr_Clear();
@@ -124,7 +124,7 @@ void LoopCalls::Conclude(DeferredCall& call, PyObject* result, bool first_step) 
   if (leaves) over_ = true;
   if (how == ActorExit::How::kCrashes) {
     PyErr_Clear();
-    Flush();  // what others are to get
+    Flush();  // results for others
     return exit_->Stop();
   }
   if (result == nullptr && call.running().cancelled && PyErr_ExceptionMatches(cancelled_error_)) {
@@ -138,7 +138,8 @@ void LoopCalls::Conclude(DeferredCall& call, PyObject* result, bool first_step) 
 
 void LoopCalls::Hold(actors::CallerConnection& peer, bool first_step) {
   if (over_) return peer.Flush();
-  const bool flushed_later = in_turn_ || fresh_ > 0;  // its end, or a step that follows, flushes
+  const bool flushed_later = in_turn_ || fresh_ > 0;  // the end of the turn, or a step that
+                                                      // follows, flushes
   if (held_.get() != &peer) {
     Flush();
     if (first_step && !flushed_later) return peer.Flush();

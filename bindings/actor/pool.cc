@@ -20,8 +20,8 @@ namespace nb = nanobind;
 
 namespace troupe::bindings {
 
-/// What the threads of one group share; it outlives the executor with the last of them. All of it
-/// is the GIL's.
+/// State that the threads of one group share; it outlives the executor with the last of them.
+/// Guarded by the GIL.
 ///
 ///   PT-1  There are at least as many threads as calls were given out and are not over: each of
 ///         them has one to run it.
@@ -32,7 +32,7 @@ namespace troupe::bindings {
 ///   PT-3  Who fell asleep last is woken first.
 class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
  public:
-  /// Where a thread sleeps.
+  /// The semaphore on which a thread sleeps.
   using Bed = std::shared_ptr<std::binary_semaphore>;
 
   Pool(int limit, std::shared_ptr<ActorExit> exit) : group_({limit}), exit_(std::move(exit)) {}
@@ -44,7 +44,8 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
       now = group_.End(0);
     }
   }
-  /// One that waits is answered so; one that runs may ask. False: it is not here.
+  /// Cancels a call: a waiting one is answered so; a running one may ask. False: the call is not
+  /// here.
   bool Cancel(const actors::CallerConnection& peer, std::uint64_t sequence, bool recursive) {
     const auto matches = [&](const auto& call) { return call->Is(peer, sequence); };
     if (const std::optional<DeferredCallPtr> waiting = group_.Withdraw(matches)) {
@@ -64,7 +65,7 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     for (const Bed& bed : std::exchange(asleep_, {})) bed->release();
   }
   bool runs() const { return !begun_.empty(); }
-  /// Who is to be woken (PT-2), by release(); nullptr: nobody.
+  /// Returns the thread to wake (PT-2), by release(); nullptr: none.
   Bed Next() {
     if (ready_.empty() || coming_ != 0 || asleep_.empty()) return nullptr;
     Bed bed = std::move(asleep_.back());
@@ -126,8 +127,8 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
     }
     begun_.erase(call.get());
     if (leaves) {
-      over_ = true;   // what waits for a thread does not begin any more
-      exit_->Stop();  // which flushes: who has the answer is not served any more
+      over_ = true;  // calls that wait for a thread do not begin any more
+      exit_->Stop();  // flushes: a caller that has its answer is not served any more
       return nullptr;
     }
     DeferredCallPtr next = group_.End(0).value_or(nullptr);
@@ -136,9 +137,9 @@ class PoolExecutor::Pool : public std::enable_shared_from_this<Pool> {
   }
   bool StartThread();
 
-  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // of one alone
+  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // used only without groups
   std::set<DeferredCall*> begun_;                     // given out, not over
-  std::deque<DeferredCallPtr> ready_;                 // those of them that no thread took yet
+  std::deque<DeferredCallPtr> ready_;  // ready calls that no thread took yet
   std::vector<Bed> asleep_;
   std::size_t threads_ = 0;
   std::size_t coming_ = 0;  // started or woken, and have not looked at what is ready yet

@@ -24,7 +24,7 @@ namespace {
 
 using Groups = std::vector<std::pair<std::string, int>>;
 
-/// One thread serves at a time.
+/// Ensures that one thread serves at a time.
 class Serving {
  public:
   explicit Serving(bool& serving) : serving_(serving) {
@@ -62,14 +62,14 @@ class LoopTurns {
  public:
   LoopTurns(actors::CallServer& server, LoopExecutor& executor, nb::object loop)
       : server_(server), executor_(executor), loop_(std::move(loop)) {}
-  /// What the loop is to ask before it waits.
+  /// Returns the function that the loop calls before it waits.
   nb::object PollFunction() {
     return nb::cpp_function([this] { return Poll(); });
   }
   void Begin() {
     turn_ = nb::cpp_function([this] { Turn(); });
     loop_.attr("add_reader")(server_.fd(), turn_);
-    loop_.attr("call_soon")(turn_);  // who came before
+    loop_.attr("call_soon")(turn_);  // callers that came before
   }
   void End() {
     loop_.attr("remove_reader")(server_.fd());

@@ -33,7 +33,7 @@ nb::object NewRefOf(Answer* slot) {
   return nb::steal(ref);
 }
 
-/// It has a value, so that nothing waits for one.
+/// The slot has a value, so that nothing waits for one.
 nb::object NewLife() {
   actors::AnswerRef slot(
       Answer::New(actors::CallReactor::Current().NextLocalId() | store::kLifeBit));

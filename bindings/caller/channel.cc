@@ -58,7 +58,7 @@ PyObject* WhenIdle(PyObject* object, PyObject* callable) {
   if (const actors::AnswerRef idle = (*self->channel)->WhenIdle()) {
     later = CallReactor::Current().OnDone(idle.get(), std::move(then));
   } else if (actors::ObjectStore* const store = actors::ObjectStore::Existing()) {
-    // what was answered lies in its actor's memory, which is asked for
+    // The answered value lies in its actor's memory, from which it is asked for
     later = store->AfterArrivals(&then);
   }
   if (then != nullptr) unused->Drop();
@@ -135,7 +135,7 @@ PyObject* IsUsable(PyObject* object, void*) {
 
 PyObject* Description(PyObject* object, void*) { return Py_NewRef(AsChannel(object)->description); }
 
-/// Of an actor on another host: where, and what proves this process there.
+/// Address of an actor on another host, and the credentials of this process there.
 struct RemoteArguments {
   const char* host = nullptr;
   int port = 0;
@@ -191,7 +191,7 @@ PyObject* Aim(PyObject* object, PyObject* args, PyObject* kwargs) {
   } else {
     const std::string where = path;
     const GilReleased released;
-    // What cannot be reached has failed the channel: its calls say so.
+    // An address that cannot be reached has failed the channel: its calls report the error.
     channel->Aim(where).IgnoreError();
   }
   Py_RETURN_NONE;

@@ -56,7 +56,8 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
   if (!id || store == nullptr) return false;
   const std::size_t large_from = outgoing != nullptr ? outgoing->large_from : Outgoing::kNever;
   bool appended = false;
-  // What it names goes only where it is named itself; lives stay behind where nothing can.
+  // References inside the object are sent only if it is sent by name; lives stay behind where
+  // nothing can.
   const bool refs = outgoing != nullptr && outgoing->refs;
   std::vector<store::ObjectId> inside = store->Inside(*id);
   if (!refs) std::erase_if(inside, store::IsLife);
@@ -78,7 +79,7 @@ bool AppendObject(ByteBuffer& out, RefObject* ref, Outgoing* outgoing) {
 bool AppendEncoded(ByteBuffer& out, std::string_view value, Outgoing* outgoing) {
   std::vector<store::ObjectId> refs;
   static_cast<void>(ObjectsNamed(value, 1, &refs, &refs));
-  // they stay behind
+  // Lives stay behind
   if (outgoing == nullptr || !outgoing->refs) std::erase_if(refs, store::IsLife);
   if (!refs.empty() && (outgoing == nullptr || !outgoing->refs)) {
     PyErr_SetString(PyExc_TypeError, kRefsStay);
@@ -226,7 +227,7 @@ actors::AnswerRef Queue(Channel& channel, ByteBuffer& frame, const CallKind& kin
         CallReactor::Current().Drain(channel);  // answers that are here count
         break;
       case Channel::Issued::kEnded:
-        break;  // of IssueInto alone
+        break;  // returned by IssueInto only
     }
   }
 }
@@ -251,7 +252,7 @@ actors::AnswerRef KeepBack(Channel& channel, ByteBuffer& frame, const CallKind& 
   }
   actors::PendingCalls& line = channel.Line(TaskArguments());
   if (!AwaitRoom(actors::AnswerRef(line.WhenRoom()))) return {};
-  // it may never be sent: later calls cannot count on the names that it carries
+  // The call may never be sent: later calls cannot count on the names that it carries
   if (shape->named) {
     shape->id = actors::kNoShape;
     std::memcpy(frame.data() + actors::kFrameHeadBytes + offsetof(actors::CallHead, shape),

@@ -18,11 +18,11 @@ struct RefStream {
   RefObject* answer;  // its channel and method are the items'
   std::shared_ptr<actors::ItemStream>* items;
   actors::TakenReport* report;
-  bool of_task;  // whose process may change
+  bool of_task;  // a task's process may change
 };
 
 PyTypeObject* base_type = nullptr;
-PyObject* stream_type = nullptr;  // what a streaming call gives: by default the one above
+PyObject* stream_type = nullptr;  // type of a streaming call's result: by default the one above
 
 RefStream* As(PyObject* object) { return reinterpret_cast<RefStream*>(object); }
 

@@ -43,7 +43,7 @@ struct TaskFunction {
   vectorcallfunc vectorcall;
   PyObject* pool_object;     // a reference
   PyTaskPool* pool;          // in it
-  std::uint32_t generation;  // of forks: inert in a child
+  std::uint32_t generation;  // number of forks: inert in a child
   CallKind kind;             // two references; its method is the function's name, for people
   ArgumentCheck* check;
   std::shared_ptr<FunctionWithShapes>* function;
@@ -51,7 +51,8 @@ struct TaskFunction {
   std::vector<std::pair<PyObject*, const TaskPool::Shape*>>* shapes;
 };
 
-constexpr std::size_t kShapesMax = 256;  // that a function keeps; other calls have one of their own
+constexpr std::size_t kShapesMax = 256;  // most shapes that a function keeps; other calls have one
+                                         // of their own
 PyTypeObject* function_type = nullptr;
 
 TaskFunction* As(PyObject* object) { return reinterpret_cast<TaskFunction*>(object); }
@@ -163,7 +164,7 @@ void Dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
-/// What the arguments of TaskFunction() say of the function; nullptr: an error is set.
+/// Builds the function from the arguments of TaskFunction(); nullptr: an error is set.
 std::shared_ptr<FunctionWithShapes> Described(PyObject* key, PyObject* payload,
                                               const actors::Handles* refs, int retries, int retried,
                                               unsigned long long calls_max,

@@ -22,8 +22,8 @@ namespace {
 
 enum class Side { kParent, kChild };
 
-/// What the process in the middle leaves behind; volatile, for it is written between the two
-/// returns of vfork().
+/// Results of the process in the middle; volatile, for they are written between the two returns of
+/// vfork().
 struct Outcome {
   volatile pid_t child = 0;
   volatile int error = ECANCELED;  // until the middle has done its part
@@ -56,7 +56,7 @@ int Announce(int socket, pid_t child) noexcept {
   }
   if (middle == 0) {
     const pid_t child = fork();
-    // its memory and stack are a copy: it may return, the middle may not
+    // The child's memory and stack are a copy: it may return, the middle may not
     if (child == 0) return Side::kChild;
     outcome.child = child;
     outcome.error = child < 0 ? errno : Announce(socket, child);

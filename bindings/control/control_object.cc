@@ -208,8 +208,7 @@ nb::list ControlObject::NextPushes() {
   if (first.is_none()) return pushes;
   pushes.append(first);
   while (nb::len(pushes) < kPushesAtOnce) {
-    // What has come already is taken without giving up the GIL; an error is the next call's to
-    // raise.
+    // Takes pushes that have come already without releasing the GIL; the next call raises an error.
     const StatusOr<std::optional<client::Push>> next = client_->NextPush(Duration::zero());
     if (!next.ok() || !*next) break;
     pushes.append(PushToPython(**next));

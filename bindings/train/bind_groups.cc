@@ -16,7 +16,7 @@ using namespace nb::literals;
 namespace troupe::bindings {
 namespace {
 
-/// What a group's other ranks find this one by.
+/// The address and port by which a group's other ranks find this one.
 class GroupDoor {
  public:
   explicit GroupDoor(const std::string& host) {

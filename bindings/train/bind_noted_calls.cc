@@ -23,12 +23,12 @@ namespace {
 constexpr const char* kWait = "troupe.noted_wait";
 constexpr const char* kMessage = "troupe.counted_message";
 
-// They live as long as the process: torch's classes hold them.
+// These objects live as long as the process: torch's classes hold them.
 struct NotedWait {
   PyObject* original;
   PyObject* waiting;  // dict: thread -> the Work that it waits for, or None
-  unsigned long thread_id = 0;  // that waited last
-  PyObject* thread = nullptr;   // its number as an int
+  unsigned long thread_id = 0;  // thread that waited last
+  PyObject* thread = nullptr;  // thread_id as an int
 };
 
 struct CountedMessage {
@@ -37,15 +37,16 @@ struct CountedMessage {
                      // whether it matters which device a tensor is on)
   PyObject* other;   // called with the GroupMessages and the tensors, where the count is not all
   PyObject* batch;   // set: not empty while a batch of messages begins
-  Py_ssize_t peer_at;  // its place among the arguments; 0: it receives from whichever sends
-  PyObject* group = nullptr;  // of the latest message, borrowed: `known` says whether it is there
-  PyObject* known = nullptr;  // what `find` has returned for it
+  Py_ssize_t peer_at;  // place of the peer among the arguments; 0: receives from any
+  PyObject* group = nullptr;  // group of the latest message, borrowed: `known` says whether it is
+                              // there
+  PyObject* known = nullptr;  // result of `find` for it
 };
 
 // The latest messages, in a ring. All are null before the first round is over.
 struct RecentMessage {
   PyObject* work = nullptr;   // a weak reference
-  PyObject* known = nullptr;  // what `find` has returned for its group
+  PyObject* known = nullptr;  // result of `find` for its group
   PyObject* peer = nullptr;
   std::uint64_t number = 0;
 };
@@ -58,8 +59,8 @@ std::size_t next_message = 0;
 // threads' stacks, which a forked child may lose. A call that finds no place is not noted.
 struct CallInProgress {
   unsigned long thread_id = 0;
-  PyObject* known = nullptr;  // what `find` has returned for its group; null: the place is free
-  PyObject* peer = nullptr;   // one of the call's arguments
+  PyObject* known = nullptr;  // result of `find` for its group; null: the place is free
+  PyObject* peer = nullptr;  // argument of the call
 };
 std::array<CallInProgress, 64> calls_in_progress;
 PyObject* is_cpu_name = nullptr;  // "is_cpu", made by bind_noted_calls
@@ -114,7 +115,7 @@ std::uint64_t Sum(PyObject* counts) {
   return sum;
 }
 
-// One more; the number of the message, 0 with an error set. `peer` None: any message may be it.
+// Counts a message and returns its number, 0 with an error set. `peer` None: any message may be it.
 std::uint64_t Increment(PyObject* counts, PyObject* peer) {
   PyObject* const before = PyDict_GetItemWithError(counts, peer);
   if (before == nullptr && PyErr_Occurred()) return 0;
@@ -127,8 +128,8 @@ std::uint64_t Increment(PyObject* counts, PyObject* peer) {
   return peer != Py_None ? number : Sum(counts);
 }
 
-// Whether the count is all that there is to note: no batch, and a tensor of the CPU where the
-// device matters.
+// Returns true if only the count must be noted: no batch, and a tensor of the CPU where the device
+// matters.
 bool IsPlain(const CountedMessage& noted, PyObject* tensors) {
   if (PySet_GET_SIZE(noted.batch) != 0) return false;
   if (PyTuple_GET_ITEM(noted.known, 3) == Py_False) return true;

@@ -58,7 +58,7 @@ struct Groups {
   Mutex mutex;
   // On which groups listen: what was accepted there has the port.
   std::set<std::uint16_t> ports ABSL_GUARDED_BY(mutex);
-  std::set<std::uint64_t> inodes ABSL_GUARDED_BY(mutex);  // of connections that they have opened
+  std::set<std::uint64_t> inodes ABSL_GUARDED_BY(mutex);  // connections that the groups have opened
   // Descriptor -> inode: the connections that Gloo itself waits for.
   std::map<int, std::uint64_t> registered ABSL_GUARDED_BY(mutex);
   // Descriptor -> inode of a connection that has ended.
@@ -74,7 +74,7 @@ Groups& TheGroups() {
 void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { TheGroups().mutex.Lock(); }
 void AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { TheGroups().mutex.Unlock(); }
 
-// What this thread reads next, and whether it was told that nothing more comes.
+// The next read of this thread, and whether the peer announced its end.
 struct Reading {
   void* pair = nullptr;
   void* buffer = nullptr;  // an UnboundBuffer that lives for as long as Pair::read
@@ -200,7 +200,7 @@ constexpr std::uint32_t kAddress = R_AARCH64_GLOB_DAT;
 #error "which relocations are calls here?"
 #endif
 
-// What a loaded library imports, by its dynamic section.
+// Imports of a loaded library, by its dynamic section.
 struct Imports {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
@@ -233,7 +233,7 @@ Imports ImportsOf(const dl_phdr_info& library) {
 struct Call {
   const char* name = nullptr;
   void* replacement = nullptr;  // null: only its address is wanted
-  void** original = nullptr;    // where its address goes; null: it is not the library's own
+  void** original = nullptr;  // receives its address; null: not an import of the library's own
   std::vector<void**> slots = {};
 };
 
@@ -266,7 +266,7 @@ std::array<Call, 2> DescriptorCalls() {
 bool Put(void** slot, void* function) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto start = reinterpret_cast<std::uintptr_t>(slot) & ~(page - 1);
-  // It may be among what was made read-only after relocation. It stays writable.
+  // The page may have been made read-only after relocation. It stays writable.
   if (mprotect(reinterpret_cast<void*>(start), page, PROT_READ | PROT_WRITE) != 0) return false;
   std::atomic_ref<void*>(*slot).store(function);
   return true;
@@ -309,8 +309,8 @@ int Replace(const std::array<Call, kCount>& calls) {
   return replaced;
 }
 
-// Where the library is whose calls were replaced, here or in the process that this one was forked
-// from, and how many were.
+// The library whose calls were replaced, here or in the process that this one was forked from, and
+// their number.
 struct Done {
   ElfW(Addr) base = 0;
   int count = 0;

@@ -40,7 +40,7 @@ const Tools* GetTools() {
   return tools;
 }
 
-/// Whether the user has a reduction for the class, which comes first. -1: an error is set.
+/// Returns 1 if the user has a reduction for the class, which comes first. -1: an error is set.
 int UserReduces(const Tools& tools, PyTypeObject* pickler, PyObject* kind) {
   PyObject* table = PyDict_GetItemWithError(pickler->tp_dict, tools.dispatch_table);
   if (table == nullptr && PyErr_Occurred()) return -1;

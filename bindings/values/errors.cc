@@ -94,8 +94,8 @@ PyObject* TracebackText(PyObject* exception) {
   return cut;
 }
 
-/// What `how`, a function of the package's module `where`, makes of the exception to be pickled.
-/// nullptr: an error is set.
+/// Returns the object to pickle for the exception, made by `how`, a function of the package's
+/// module `where`. nullptr: an error is set.
 PyObject* AsCarried(PyObject* exception, const char* where, const char* how) {
   PyObject* module = PyImport_ImportModule(where);
   PyObject* made = module != nullptr ? PyObject_CallMethod(module, how, "O", exception) : nullptr;

@@ -14,7 +14,7 @@ constexpr int kPlainDepthMax = 4;
 
 thread_local bool nested_ref_seen = false;
 
-/// What the pickling under way takes out of its value.
+/// Buffers and references that the running pickling takes out of its value.
 struct Taking {
   bool under_way = false;
   Buffers* buffers = nullptr;
@@ -56,7 +56,7 @@ bool IsMainOrLocal(PyObject* object) {
   return by_value;
 }
 
-/// Whether the user asked cloudpickle to send some module's code by value.
+/// Returns true if the user asked cloudpickle to send some module's code by value.
 bool RegistryInUse() {
   PyObject* name = PyUnicode_FromString("cloudpickle");
   PyObject* module = name != nullptr ? PyImport_GetModule(name) : nullptr;
@@ -83,7 +83,7 @@ PyObject* FunctionOf(const char* module_name, const char* name, PyObject** kept)
   return *kept;
 }
 
-/// Whatever its constructor takes; NotImplemented: as ever.
+/// Reduces an exception whatever its constructor takes; NotImplemented: in Python's own way.
 PyObject* ReduceException(PyObject* exception) {
   static PyObject* kept = nullptr;
   PyObject* const reduced = FunctionOf("troupe._base.exception_pickles", "reduced", &kept);
@@ -99,8 +99,7 @@ PyObject* ReduceTensor(PyObject* tensor) {
   return PyObject_CallFunctionObjArgs(reduce, tensor, taking.tensors, nullptr);
 }
 
-/// What a tensor keeps its elements in, where that is on a device; NotImplemented: as torch does
-/// it.
+/// Reduces a tensor's storage on a device; NotImplemented: in torch's own way.
 PyObject* ReduceStorage(PyObject* storage) {
   static PyObject* kept = nullptr;
   PyObject* const reduce = FunctionOf("troupe._code.tensors", "reduce_storage", &kept);
@@ -119,7 +118,7 @@ PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
   const Py_buffer* view = PyPickleBuffer_GetBuffer(buffer);
   if (view == nullptr) return nullptr;
   const auto bytes = static_cast<std::size_t>(view->len);
-  // Of memory that came apart a collective can tell whose it is, read-only or not.
+  // Separate memory tells a collective whose it is, read-only or not.
   const std::size_t least = small_arrays_read_only ? 1 : kAlignedFromBytes;
   if (bytes < least || taking.buffers->all().size() >= kBuffersMax ||
       !PyBuffer_IsContiguous(view, 'A')) {
@@ -131,7 +130,7 @@ PyObject* TakeBuffer(PyObject*, PyObject* buffer) {
   if (PyBuffer_IsContiguous(view, 'C')) {
     good = taking.buffers->Add(buffer, writable);
   } else {
-    PyObject* raw = PyObject_CallMethod(buffer, "raw", nullptr);  // of any shape and order
+    PyObject* raw = PyObject_CallMethod(buffer, "raw", nullptr);  // an array of any shape and order
     good = raw != nullptr && taking.buffers->Add(raw, writable);
     Py_XDECREF(raw);
   }
@@ -297,7 +296,8 @@ PyObject* Dumps(PyObject* value, Buffers* buffers, actors::Handles* refs) {
   }
   const TakingInto into(buffers, refs);
   PyObject* bytes = DumpsWithReducer(*tools, value);
-  // What C pickle refuses (a lambda, a function found under another name), cloudpickle may not.
+  // The C pickler refuses some values (a lambda, a function found under another name) that
+  // cloudpickle accepts.
   if (bytes != nullptr || nested_ref_seen || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ||
       PyErr_ExceptionMatches(PyExc_MemoryError) || PyErr_ExceptionMatches(PyExc_RecursionError)) {
     return bytes;

@@ -120,14 +120,14 @@ bool CompleteFuture(RefObject* ref, PyObject* future) {
   return result != nullptr;
 }
 
-/// The same, but only says that there is an answer: the result is None.
+/// Tells the future only that there is an answer: the result is None.
 bool SettleFuture(RefObject*, PyObject* future) {
   PyObject* result = PyObject_CallMethod(future, "set_result", "O", Py_None);
   Py_XDECREF(result);
   return result != nullptr;
 }
 
-/// The same, but fails with the Ref's exception. The value is left alone.
+/// Fails the future with the Ref's exception. The value is left alone.
 bool EndFuture(RefObject* ref, PyObject* future) {
   PyObject* exception = ExceptionOf(ref);
   if (exception != nullptr) exception = ForFuture(exception);
@@ -265,7 +265,8 @@ PyObject* Repr(PyObject* self) {
   return text;
 }
 
-// One slot here per object, so that a Ref that comes back is equal to the one that was given away.
+// There is one slot per object in this process, so that a Ref that comes back is equal to the one
+// that was given away.
 Py_hash_t Hash(PyObject* self) {
   return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(AsRef(self)->slot) >> 4);
 }
@@ -375,7 +376,7 @@ PyObject* ValueOf(RefObject* ref) {
     return nullptr;
   }
   std::string_view bytes = ref->slot->bytes();
-  if ((ref->slot->flags() & actors::kFlagEnd) != 0) Py_RETURN_NONE;  // of a stream
+  if ((ref->slot->flags() & actors::kFlagEnd) != 0) Py_RETURN_NONE;  // end of a stream
   if ((ref->slot->flags() & actors::kFlagObjects) != 0) {
     const std::optional<store::ObjectId> id = actors::ReadObjectId(bytes);
     if (id) return ValueOfObject(*id);

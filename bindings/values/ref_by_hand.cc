@@ -70,7 +70,7 @@ PyObject* RefByHand(PyObject*, PyObject* args) {
   return nullptr;
 }
 
-/// Of troupe.shutdown().
+/// Releases the references; called by troupe.shutdown().
 void LetGoByHand() {
   const HeldByHand held = std::exchange(held_by_hand, {});
   actors::ObjectStore* const store = actors::ObjectStore::Existing();

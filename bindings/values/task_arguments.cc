@@ -15,7 +15,7 @@ namespace {
 
 using actors::ByteBuffer;
 
-/// What another host pulls goes by name, with what lies inside it.
+/// Arguments that another host pulls are named, with the references inside them.
 const Outgoing& RemoteName() {
   static const Outgoing& away = *[] {
     auto* const made =
@@ -38,7 +38,7 @@ class Encoded : public actors::ArgumentCodec {
       if (!id) return false;
       if (AppendCopy(*id, named_from, values)) return true;
       named.push_back(*id);
-      // What is named from so many bytes on goes to another host, perhaps.
+      // Arguments of at least so many bytes are named, as they may be sent to another host.
       const std::vector<store::ObjectId> inside = named_from != 0
                                                       ? actors::ObjectStore::Current()->Inside(*id)
                                                       : std::vector<store::ObjectId>();
@@ -59,7 +59,7 @@ class Encoded : public actors::ArgumentCodec {
     return !value.empty();
   }
 
-  /// Of an object of fewer bytes than `below`; what refers to others goes by name alone.
+  /// Appends a copy of an object of fewer bytes than `below`; objects with references are named.
   static bool AppendCopy(const store::ObjectId& id, std::size_t below, std::string* values) {
     actors::ObjectStore& store = *actors::ObjectStore::Current();
     if (below == 0 || !store.Inside(id).empty()) return false;

@@ -83,7 +83,7 @@ bool AppendWithRefs(ByteBuffer& out, const std::vector<store::ObjectId>& refs, b
   return true;
 }
 
-/// What stands before bytes that are written elsewhere than behind it.
+/// Reserves a head in front of bytes that are written elsewhere than behind it.
 class SizedHead {
  public:
   SizedHead(Tag tag, std::size_t size) {

@@ -22,9 +22,9 @@ bool MayRestart(const Actor& actor) {
 
 namespace {
 
-// Whether another life of it, or another actor of its name, may start while its node is lost, so
-// that its node must fence it. A launch that ends with its node ends its actors, and their names,
-// with its epoch; one that goes on without that node does not.
+// Returns true if another life of the actor, or another actor of its name, may start while its node
+// is lost, so that its node must fence it. A launch that ends with its node ends its actors, and
+// their names, with its epoch; one that goes on without that node does not.
 bool IsRecreatable(Turn& turn, const Actor& actor) {
   const wire::ActorSpec& spec = actor.spec;
   if (spec.name.empty() && !spec.detached && spec.max_restarts == 0) return false;
@@ -68,14 +68,14 @@ void StartActor(Turn& turn, Actor& actor, wire::ActorPlaced place) {
   actor.missing = false;
   SendStart(turn, actor);
   TellOutput(turn, actor, false);
-  // who leases withdraws what has no room, and lets come what has
+  // A leasing session withdraws requests without room, and lets come those with room
   if (actor.spec.leased) PushActor(turn, actor);
 }
 
 void Lend(Turn& turn, Node& node, Actor& actor, std::uint64_t cpus) {
   actor.lends = cpus;
   const Group* own = turn.FindGroup(actor.own_group);
-  if (own == nullptr) return;  // it is in a bundle, which only the head shares out
+  if (own == nullptr) return;  // in a bundle, which only the head shares out
   Resources lent;
   lent.Set("CPU", cpus);
   node.holdings.Lend({actor.own_group, own->attempt}, lent);
@@ -118,7 +118,7 @@ void Die(Turn& turn, Actor& actor, wire::Failure failure, bool restart, std::str
   turn.state.dirty = true;
   PushActor(turn, actor);
   if (!restart && !actor.own_group.IsNil()) EndGroup(turn, actor.own_group, "its actor ended");
-  // What the process made goes with the process: the next one knows nothing of it.
+  // Objects that the process made end with the process: the next one knows nothing of them.
   EndOwner(turn, OwnerId(id.hi, id.lo),
            restart ? "the process that made it ended" : "the actor that made it ended");
   if (restart) return;

@@ -12,7 +12,7 @@ using placement::kUnit;
 
 namespace {
 
-/// Of its bundle; less what it lends.
+/// Resources taken from its bundle, less those it lends.
 Resources TakenBy(const Actor& actor) {
   Resources taken = FromWire(actor.spec.run_resources);
   taken.Set("CPU", taken.Get("CPU") - std::min(taken.Get("CPU"), actor.lends));
@@ -107,7 +107,7 @@ std::vector<std::uint32_t> ActorPlacer::GpusIn(const wire::BundlePlace& place, c
   return chosen;
 }
 
-// Of a bundle, what the group's actors have not taken.
+// Resources of a bundle that the group's actors have not taken.
 Resources ActorPlacer::FreeIn(const wire::BundlePlace& bundle, const GroupId& group) const {
   Resources free = FromWire(bundle.resources);
   for (const auto& [id, actor] : turn_.state.actors) {
@@ -116,8 +116,8 @@ Resources ActorPlacer::FreeIn(const wire::BundlePlace& bundle, const GroupId& gr
   return free;
 }
 
-// Where no bundle is named, the one of which the fewest kinds of resources are left over, and of
-// these the first: an actor that wants a CPU leaves a bundle with a GPU to one that wants both.
+// If no bundle is named, chooses the one of which the fewest kinds of resources are left over, and
+// of these the first: an actor that wants a CPU leaves a bundle with a GPU to one that wants both.
 std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
   const Group* group = turn_.FindGroup(actor.spec.group);
   if (group == nullptr || group->state != wire::GroupState::kCreated) return std::nullopt;
@@ -151,7 +151,8 @@ std::optional<wire::ActorPlaced> ActorPlacer::InGroup(const Actor& actor) {
   return place;
 }
 
-// It holds nothing there: the node with the fewest actors, those with room for it first.
+// Places an actor that holds nothing: on the node with the fewest actors, those with room for it
+// first.
 std::optional<wire::ActorPlaced> ActorPlacer::OnSomeNode(const Actor& actor) {
   const placement::Request request = PlaceRequestOf(actor.spec);
   const placement::NodeView* best = nullptr;

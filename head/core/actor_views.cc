@@ -100,7 +100,8 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   info.namespace_ = actor.spec.namespace_;
   info.class_name = actor.spec.class_name;
   info.state = actor.state;
-  // Of this life alone: who is told where the one before was would call a process that is gone.
+  // The address of this life only: the previous life's would make callers reach a process that is
+  // gone.
   const bool starts = actor.state == wire::ActorState::kStarting;
   const wire::ActorAddress& where = starts ? actor.awaits_at : actor.address;
   if (where.incarnation == actor.incarnation) info.address = where;
@@ -123,7 +124,7 @@ wire::ActorInfo InfoOf(Turn& turn, const Actor& actor) {
   }
   if (actor.state != wire::ActorState::kPending) return info;
   info.address = wire::ActorAddress();
-  // who calls the one before knows by it that that is over
+  // Callers of the previous life learn from the number that it is over
   info.address.incarnation = actor.incarnation;
   const Group* own = turn.FindGroup(actor.own_group);
   const Group* group = turn.FindGroup(actor.spec.group);

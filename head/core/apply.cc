@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kEndedGroupsMax = 1000;
 
-// One overload per kind of event.
+// The fold of events into the state: one overload per kind of event.
 class Folder {
  public:
   Folder(State& state, const std::string& attachment) : s_(state), attachment_(attachment) {}

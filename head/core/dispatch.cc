@@ -35,7 +35,7 @@
 namespace troupe::head {
 namespace {
 
-// What a registered node says. Returns false for what is not a node's message.
+// Messages of a registered node. Returns false for a message that is not a node's.
 class NodeMessages {
  public:
   NodeMessages(Turn& turn, Node& node, const std::string& attachment)
@@ -54,7 +54,7 @@ class NodeMessages {
   bool operator()(const wire::RankAwaits& m) { return OnRankAwaits(t_, node_, m), true; }
   bool operator()(const wire::RankLeft& m) { return OnRankLeft(t_, node_, m), true; }
   bool operator()(const wire::KeepLog& m) { return OnKeepLog(t_, node_, m, attachment_), true; }
-  // Of the launch's own reservation Released says the same, and more.
+  // Released says the same, and more, of the launch's own reservation.
   bool operator()(const wire::EpochEnded& m) { return OnAttemptEndedOn(t_, node_, m), true; }
   bool operator()(const wire::PeerProbed& m) { return OnPeerProbed(t_, node_, m), true; }
   bool operator()(const wire::ActorStarted& m) { return OnActorStarted(t_, node_, m), true; }
@@ -164,7 +164,8 @@ class Writes {
   const std::string& attachment_;
 };
 
-// What would fill a disk that is full already; what ends things is still taken.
+// Returns true for requests that would fill a disk that is full already; requests that end things
+// are still taken.
 bool IsNew(const wire::Body& body) {
   return wire::Holds<wire::CreateActor>(body) || wire::Holds<wire::CreateGroup>(body) ||
          wire::Holds<wire::KvPut>(body) || wire::Holds<wire::CreateToken>(body) ||
@@ -178,7 +179,7 @@ void OnWorkerMessage(Turn& turn, const Request& request, const Session& session,
     return;
   }
   if (const auto* held_up = wire::GetIf<wire::WorkerHeldUp>(&message.body)) {
-    OnWorkerHeldUp(turn, NodeId(session.subject), *held_up);  // its session registers no node
+    OnWorkerHeldUp(turn, NodeId(session.subject), *held_up);  // such a session registers no node
     return;
   }
   // Words of a session whose node registered elsewhere, or was declared dead, count no more.
@@ -209,8 +210,8 @@ void OnMessage(Turn& turn, const MessageFrom& input) {
   if (node != turn.state.nodes.end()) {
     Heard(turn, node->second);
   } else if (input.relay && session.role == wire::Role::kWorker) {
-    // its node registered elsewhere, or was declared dead: it asks again when it has registered
-    // anew
+    // The node registered elsewhere, or was declared dead: the client asks again when it has
+    // registered anew
     return;
   }
   Request request;

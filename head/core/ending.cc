@@ -238,7 +238,7 @@ void OnRanksSeen(Turn& turn, Node& node, const wire::RanksSeen& message) {
   Ending& ending = launch->ending;
   if (ending.step != Ending::Step::kAsking || ending.question != message.question) return;
   ending.awaited.erase(node.id);
-  Settle(turn, node);  // what it lacks after a new start is known now
+  Settle(turn, node);  // missing facts after a new start are known now
   if (ending.step == Ending::Step::kAsking) Consider(turn, *launch);
 }
 

@@ -98,7 +98,7 @@ void SendRoster(Turn& turn, const Launch& launch, const NodeId& node) {
   turn.ToNode(node, std::move(roster));
 }
 
-// What the nodes say, each thing once, and no more of them than a person reads.
+// Joins the nodes' texts, each once, and no more of them than a person reads.
 std::string StartedFrom(const Launch& launch) {
   std::set<std::string> all;
   for (const auto& [node, ready] : launch.ready) {
@@ -150,7 +150,7 @@ void NoteLateEnd(Launch* launch, const Node& node, const wire::RankDone& message
   rank.late_exit_code = ExitCodeOf(message.failure);
 }
 
-// Who, where and what, of a rank that failed, as far as its worker left it out.
+// Fills in rank, node and cause of a failed rank, as far as its worker left them out.
 void FillIn(const Node& node, wire::Outcome outcome, std::uint32_t rank, wire::Failure* failure) {
   failure->rank = static_cast<std::int32_t>(rank);
   failure->node = node.id;

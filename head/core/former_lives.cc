@@ -18,12 +18,12 @@ std::string SecondsLeft(const Turn& turn, const Node& node) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(fence - turn.now).count()) + " s";
 }
 
-/// Whether an actor may have a process, of this life or the one before.
+/// Returns true if an actor may have a process, of this life or the one before.
 bool MayHaveProcess(const Turn& turn, const Actor& actor) {
   return (actor.live() && !actor.place.node.IsNil()) || MayRun(turn, actor.former);
 }
 
-/// Whether an actor without a process will get one on the nodes that there are.
+/// Returns true if an actor without a process will get one on the present nodes.
 bool CanStart(Turn& turn, const Actor& actor) {
   const Group* group = turn.FindGroup(actor.spec.group);
   if (!actor.spec.group.IsNil()) {
@@ -34,11 +34,11 @@ bool CanStart(Turn& turn, const Actor& actor) {
   return placement::EverFits(*ScopeOfLaunch(turn, actor.launch), PlaceRequestOf(actor.spec));
 }
 
-/// Whether `actor` may not start yet since `other` has, or had, its name.
+/// Returns true if `actor` may not start yet because `other` has, or had, its name.
 bool IsBefore(Turn& turn, const Actor& other, const Actor& actor) {
   if (other.spec.actor == actor.spec.actor) return false;
   if (MayHaveProcess(turn, other)) return true;
-  // What the other was asked before nobody had a handle of it is still to be done.
+  // Calls from before nobody had a handle of the other are still to be done.
   return other.live() && other.ending() && !actor.ending() && CanStart(turn, other);
 }
 

@@ -71,7 +71,7 @@ void Placed(Turn& turn, Group& group) {
   }
 }
 
-/// What changes of a group: who follows it, or asked for it, knows the rest.
+/// The changes of a group: followers, and those who asked for it, know the rest.
 wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
   wire::GroupInfo news;
   news.group = group.spec.group;
@@ -80,7 +80,7 @@ wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
   news.priority = group.spec.priority;
   if (!group.waiting()) {
     news.reason = group.reason;
-    // it was looked at: it has a place among those that wait
+    // The group was looked at: it has a place among those that wait
   } else if (group.waits_since != Instant{}) {
     if (group.spec.parent.IsNil()) news.queue_place = QueuePlace(turn, group) + 1;
     news.reason = WaitingFor(turn, group);
@@ -206,7 +206,7 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
                 "a launch's or an actor's own reservation ends with it");
     return;
   }
-  if (request.id != 0) group->watchers.erase(request.route);  // its answer says it
+  if (request.id != 0) group->watchers.erase(request.route);  // told by its answer
   EndGroup(turn, message.group, "removed");
   turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *turn.FindGroup(message.group))});
 }
@@ -304,7 +304,7 @@ void LoseBundles(Turn& turn, const GroupId& id, wire::FailureKind kind, const st
   if (!group->spec.replaces.empty() && !group->attempting) return LoseSpare(turn, *group, why);
   if (!group->spec.actor.IsNil() && !group->attempting) {
     const Actor* actor = turn.FindActor(group->spec.actor);
-    // it may run there: nothing is reserved elsewhere for it
+    // The actor may run there: nothing is reserved elsewhere for it
     if (actor != nullptr && OutOfReach(turn, *actor)) return;
     LoseActorOfGroup(turn, group->spec.actor, kind, why);
     group = turn.FindGroup(id);
@@ -337,7 +337,7 @@ void EndGroup(Turn& turn, const GroupId& id, const std::string& why) {
   ended.reason = why;
   turn.Append(std::move(ended));
   for (const NodeId& node : nodes) SendRelease(turn, id, attempt, node);
-  // Who gives shares back has its answer, and watches them no longer.
+  // A client that gives shares back has its answer, and watches them no longer.
   const Group* left = turn.FindGroup(id);
   if (left != nullptr && !left->spec.shares) PushGroup(turn, *left);
   turn.state.dirty = true;

@@ -97,8 +97,8 @@ Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us)
   return Finish(turn);
 }
 
-// Who waits for this head's words, which wait for its disk, cannot speak: a node that registers, a
-// client that comes back.
+// Forgives the silence of peers that wait for this head's messages, which wait for its disk: a node
+// that registers, a client that comes back.
 void HeadCore::ForgiveWait(Turn& turn) {
   if (held_.empty()) return;
   const Duration waited = turn.now - std::max(held_.front().since, forgiven_);

@@ -18,7 +18,7 @@
 namespace troupe::head {
 namespace {
 
-constexpr std::uint64_t kWaitMostMs = 365ull * 24 * 3600 * 1000;  // of a WaitMarker
+constexpr std::uint64_t kWaitMostMs = 365ull * 24 * 3600 * 1000;  // longest wait of a WaitMarker
 
 // The marker of a tombstone: the outcome is all that is left.
 bool AnswerFromTombstone(Turn& turn, const Request& request, const LaunchId& id) {
@@ -115,7 +115,7 @@ void DisarmAll(Turn& turn, const Launch& launch) {
   turn.state.timers.Disarm(launch.regroup.due, TimerKind::kReform, launch.id);
 }
 
-// One timer for all that wait: of those that were answered nothing is left.
+// Arms one timer for all waiting requests: answered ones leave nothing behind.
 void ArmWaits(Turn& turn) {
   Waits& waits = turn.state.waits;
   const std::optional<Instant> next = waits.NextDue();

@@ -83,7 +83,7 @@ bool ForgetIdleKeys(Turn& turn) {
 // By its newest key alone a node may come back on a certificate that is out of date (decision 18).
 void NoteNodeKey(Turn& turn, const SessionOpened& input) {
   if (input.role != wire::Role::kWorker || input.issued_key_hash.empty()) return;
-  // it may not come back once its certificate is out of date
+  // A key may not come back once its certificate is out of date
   if (turn.state.node_keys.size() >= kNodeKeysMax && !ForgetIdleKeys(turn)) return;
   wire::NodeKeyed keyed;
   keyed.node = NodeId(input.subject);
@@ -104,7 +104,7 @@ void DropWatches(Turn& turn, const Node& node) {
 void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
   const SessionId before = node.last_session;
   node.last_session = session;
-  // they ask again by themselves: their requests are repeated
+  // Clients ask again by themselves: their requests are repeated
   if (!before.IsNil()) turn.state.waits.Drop(before, nullptr);
   for (auto& [id, route] : turn.state.output_routes) {
     if (!before.IsNil() && route.session == before) route.session = session;
@@ -153,7 +153,7 @@ void CloseSession(Turn& turn, const SessionId& id) {
   turn.state.sessions.erase(found);
   turn.state.recalls.Drop(id);
   if (session.role == wire::Role::kWorker) {
-    // Its processes live on and watch on: see ResumeWatches.
+    // The node's processes live on and watch on: see ResumeWatches.
     OnWorkerGone(turn, session, id);
     return;
   }

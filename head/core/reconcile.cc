@@ -17,7 +17,8 @@
 namespace troupe::head {
 namespace {
 
-// Whether all of the launch's ranks that were on this node have died, and it goes on without them.
+// Returns true if all of the launch's ranks that were on this node have died, and the launch goes
+// on without them.
 bool AllDiedOn(const Launch& launch, const NodeId& node) {
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) {
     if (launch.ranks[r].node == node && !Died(launch, r)) return false;
@@ -43,7 +44,7 @@ void ReconcileRanks(Turn& turn, Node& node, const wire::RegisterNode& report) {
     if (!launch.open() || launch.phase != wire::LaunchState::kRunning) continue;
     for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
       Rank& rank = launch.ranks[r];
-      // One that is to be started is told so again.
+      // A rank that is to be started is ordered again.
       const bool awaited = rank.life > launch.regroup.formed.group_epoch;
       if (rank.node == node.id)
         rank.missing = !awaited && reported.count({id, launch.epoch, r}) == 0;
@@ -62,7 +63,7 @@ void ReconcileActors(Turn& turn, Node& node, const wire::RegisterNode& report) {
     if (!ours) TellActorEnded(turn, node.id, held.actor, held.incarnation);
   }
   for (auto& [id, actor] : turn.state.actors) {
-    // One that is starting is told so again, unless it is to end.
+    // A starting actor is ordered again, unless it is to end.
     const bool expected = actor.state == wire::ActorState::kAlive || actor.doomed;
     if (!expected || actor.place.node != node.id) continue;
     actor.missing = reported.count({id, actor.incarnation}) == 0;

@@ -14,7 +14,7 @@
 namespace troupe::head {
 namespace {
 
-// of a client or an observer (net/certificate.h)
+// Lifetime of a client's or an observer's certificate (net/certificate.h)
 constexpr std::uint64_t kCertificateUs = 24ull * 3600 * 1'000'000;
 
 wire::Revoked AllRevoked(const State& state) {
@@ -40,7 +40,7 @@ void EndSessions(Turn& turn, const TokenId& token, const std::string& why) {
   for (const OwnerId& owner : owners) EndOwner(turn, owner, why);
 }
 
-// Of clients that are away, and of what those clients' ranks and actors made.
+// Ends objects of absent clients, and those that their ranks and actors made.
 void EndThings(Turn& turn, const TokenId& token, const std::string& why) {
   Selection made;
   made.launch = [&](const Launch& launch) { return launch.token == token; };
@@ -58,7 +58,7 @@ void EndThings(Turn& turn, const TokenId& token, const std::string& why) {
 void NoteRevoked(Turn& turn, wire::TokenWritten token) {
   if (token.revoked) return;
   token.revoked = true;
-  token.expires_us = std::min(token.expires_us, turn.wall_us);  // it is over from now on
+  token.expires_us = std::min(token.expires_us, turn.wall_us);  // expires now
   token.created_lived_us = LivedMark(turn);
   turn.Append(std::move(token));
 }

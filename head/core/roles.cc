@@ -75,7 +75,8 @@ std::optional<Refusal> AsActor(Turn& turn, const Node& node, const wire::Relay& 
   return std::nullopt;
 }
 
-// What a message is about, for who may act on their own alone.
+// Decides whether a message concerns the sender's own objects, for roles that may act on those
+// alone.
 class Ownership {
  public:
   Ownership(Turn& turn, const Request& request) : t_(turn), r_(request) {}
@@ -86,7 +87,7 @@ class Ownership {
   }
   bool operator()(const wire::CancelLaunch& m) { return OfLaunch(m.launch); }
   bool operator()(const wire::GetResult& m) { return OfLaunch(m.launch); }
-  // which is told why not
+  // The handler reports why not
   bool operator()(const wire::AcquireDriver& m) { return Drives(m.launch, m.epoch) || r_.rank > 0; }
   bool operator()(const wire::RenewDriver& m) { return Drives(m.launch, m.epoch); }
   bool operator()(const wire::Complete& m) { return Drives(m.launch, m.epoch); }
@@ -100,7 +101,7 @@ class Ownership {
   // To say that a handle is where it is not counted changes something.
   bool operator()(const wire::WatchActor& m) { return !m.uncounted; }
   bool operator()(const wire::SetQuota&) { return IsAdministrator(t_, r_); }
-  /// What names nothing, or only what its handler compares with the one who asks.
+  /// Messages that name nothing, or only ids that their handler compares with the sender.
   template <class Other>
   bool operator()(const Other&) {
     return true;
@@ -110,7 +111,7 @@ class Ownership {
   bool Drives(const LaunchId& launch, std::uint64_t epoch) const {
     return launch == r_.launch && epoch == r_.epoch && r_.rank == 0;
   }
-  // What there is not is nobody's: its handler says so.
+  // A missing launch belongs to nobody: its handler reports that.
   bool OfLaunch(const LaunchId& id) {
     const Launch* launch = t_.FindLaunch(id);
     return launch == nullptr || Mine(launch->id, LineOf(*launch));
@@ -278,8 +279,8 @@ bool WasOn(const Turn& turn, const NodeId& node, const ProcessId& process) {
     return placed_there(known->second.first, &known->second.second);
   }
   if (IsSomebody(state, process)) return false;
-  // It has asked for nothing since this head started: only a rank owns by its process, and it did
-  // so in its launch.
+  // The process has asked for nothing since this head started: only a rank owns by its process, and
+  // it did so in its launch.
   for (const auto& [id, actor] : state.actors) {
     if (actor.owner == process && !placed_there(actor.launch, nullptr)) return false;
   }

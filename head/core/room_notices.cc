@@ -8,7 +8,8 @@
 namespace troupe::head {
 namespace {
 
-/// Whether who made this lease has another one there already: it wants more, but goes on meanwhile.
+/// Returns true if the owner of this lease has another one there already: it wants more, but goes
+/// on meanwhile.
 bool GoesOn(Turn& turn, const Actor& lease, const GroupId& inside) {
   const auto& leases = turn.state.leased_actors;
   for (auto each = leases.lower_bound({lease.owner, ActorId()});

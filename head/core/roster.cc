@@ -29,7 +29,7 @@ std::string UniqueName(const State& state, const NodeId& id, const std::string& 
 
 // People read these in listings and errors, on their terminals.
 std::string ObjectionToNames(const wire::RegisterNode& message) {
-  constexpr std::size_t kNameMax = 253;  // of a host
+  constexpr std::size_t kNameMax = 253;  // longest name of a host
   const auto printable = [](const std::string& text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
   };
@@ -51,7 +51,7 @@ std::string ObjectionToNames(const wire::RegisterNode& message) {
   return {};
 }
 
-// What is journaled of a registration: not what the node happens to hold.
+// Returns the part of a registration that is journaled, without the node's current holdings.
 wire::RegisterNode Lasting(wire::RegisterNode message) {
   message.holdings.clear();
   message.ranks.clear();
@@ -70,8 +70,8 @@ void Welcome(Turn& turn, const Request& request, const Node& node) {
   turn.Reply(request, std::move(reply));
 }
 
-// Whether it may be this head's network that ended, not the node: of all nodes that the network
-// lies between, nobody is heard. With none but `node` there is nobody to tell.
+// Returns true if this head's own network may have failed, not the node: of all nodes that the
+// network lies between, nobody is heard. With none but `node` there is nobody to tell.
 bool NobodyElseIsHeard(const Turn& turn, const Node& node) {
   if (node.local) return false;
   bool others = false;
@@ -83,7 +83,7 @@ bool NobodyElseIsHeard(const Turn& turn, const Node& node) {
   return others;
 }
 
-// Whether its silence may be this head's, which was cut off, or was until a moment ago.
+// Returns true if the silence may be this head's, which was cut off, or was until a moment ago.
 bool MayComeBack(Turn& turn, const Node& node) {
   if (node.local) return false;
   if (NobodyElseIsHeard(turn, node)) {
@@ -163,7 +163,7 @@ std::string Silence(Turn& turn, const Node& node, Duration silent) {
   return unreached.empty() ? text : text + ", nor does it answer " + NamesOf(turn, unreached);
 }
 
-// What was asked last has an answer; a node that is due may have waited for it.
+// Notes the answer to the last question; a node that is due may have waited for it.
 void Answered(Turn& turn, Node& node, std::uint64_t question, const NodeId& by, bool reached) {
   node.inquiry.Answer(question, by, reached);
   const bool due = turn.now - node.last_heard >= turn.options.dead_after;
@@ -224,7 +224,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   if (node != nullptr && !node->dead && !same) {
     LoseNode(turn, *node, "its worker was started anew", true);
   }
-  // It has its incarnation from the worker before it, with which its processes ended.
+  // The node has its incarnation from the worker before it, with which its processes ended.
   if (same && node->info.pid != message.pid) DropWatches(turn, *node);
   const bool was_dead = node != nullptr && node->dead;
   wire::NodeJoined joined;
@@ -357,7 +357,8 @@ void ForgetAllButTheLatestDead(Turn& turn) {
   while (dead.size() > kDeadNodesMax) ForgetNode(turn, dead.front());
 }
 
-// What a launch's ranks and actors had there. A launch that fails with the node ends them itself.
+// Drops the bundles that a launch's ranks and actors had there. A launch that fails with the node
+// ends them itself.
 void LoseBundlesInside(Turn& turn, const std::vector<GroupId>& groups, wire::FailureKind kind,
                        const std::string& why) {
   for (const GroupId& id : groups) {

@@ -27,7 +27,7 @@ namespace {
 
 using placement::NodeView;
 
-// One place per bundle; a gang's ranks on one node are one bundle.
+// Returns a place per bundle; a gang's ranks on one node are one bundle.
 std::vector<wire::BundlePlace> PlacesOf(const Turn& turn, const Group& group,
                                         const placement::Request& request,
                                         const placement::Plan& plan) {
@@ -57,7 +57,7 @@ std::vector<wire::BundlePlace> PlacesOf(const Turn& turn, const Group& group,
   return places;
 }
 
-// Where the keeper will go is looked at anew this long after it was planned.
+// Interval after which the keeper's planned place is computed anew.
 constexpr std::chrono::seconds kPlanStands{1};
 
 class Queue {
@@ -66,7 +66,7 @@ class Queue {
     const Group* keeper = turn.FindGroup(memory_.keeper);
     const bool keeper_left = !memory_.keeper.IsNil() && (keeper == nullptr || !keeper->waiting());
     const std::uint64_t growth = turn.state.cluster.growth();
-    // What may be ended, and for whom, changes with all that runs.
+    // Possible victims, and their beneficiaries, change with all that runs.
     const bool news =
         growth != memory_.growth || keeper_left || std::exchange(turn.state.users.freed, false) ||
         turn.options.preemption != Preemption::kNever;
@@ -74,7 +74,7 @@ class Queue {
     memory_.growth = growth;
   }
 
-  /// Of those that wait for a place in the cluster. The others would find what they found before.
+  /// Returns the waiting groups to look at. The others would find the state they found before.
   std::vector<QueueKey> Whom() {
     const bool again = std::exchange(memory_.gone_over, memory_.round) == memory_.round;
     if (again && memory_.keep_due > turn_.now) return {memory_.open.begin(), memory_.open.end()};
@@ -109,7 +109,7 @@ class Queue {
     }
   }
 
-  /// Whom to end, and for whom: when the pass is over.
+  /// The groups to end, and for whom: valid when the pass is over.
   const std::vector<std::pair<GroupId, GroupId>>& victims() const { return victims_; }
 
   /// Behind the last one. What another one kept until now, somebody may use who found no room.
@@ -136,8 +136,9 @@ class Queue {
            WaitsForLaunches(turn_, group);
   }
 
-  // One that its user's quota does not admit is looked at again when the user holds less, or the
-  // quota is another one (Users::freed); in every pass only where others leave something for it.
+  // Returns true if its user's quota admits the group. A group that is not admitted is looked at
+  // again when the user holds less, or the quota is another one (Users::freed); in every pass only
+  // where others leave something for it.
   bool Admits(Group& group) {
     const Duration waited =
         group.waits_since == Instant{} ? WaitedBefore(group) : turn_.now - group.waits_since;
@@ -237,7 +238,7 @@ class Queue {
     return inner->pass.Try(request);
   }
 
-  // What is inside one group, as this pass goes on.
+  // The state inside one group, as this pass goes on.
   struct Inner {
     explicit Inner(const std::vector<NodeView>& views) : cluster(views), pass(cluster, false) {}
     placement::ClusterIndex cluster;
@@ -248,8 +249,8 @@ class Queue {
   QueueMemory& memory_;
   placement::Pass pass_;
   QuotaPass quotas_;
-  GroupId keeper_;      // of this pass
-  bool moved_ = false;  // its place, since the last pass
+  GroupId keeper_;  // keeper of this pass
+  bool moved_ = false;  // true if its place changed since the last pass
   std::optional<std::vector<placement::Running>> reservations_;
   std::vector<std::pair<GroupId, GroupId>> victims_;
   std::map<GroupId, std::unique_ptr<Inner>> inner_;

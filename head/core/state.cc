@@ -5,7 +5,7 @@
 namespace troupe::head {
 namespace {
 
-// Who came by a token that is not known any more is nobody's, and no administrator.
+// The owner of sessions whose token is not known any more: nobody, and no administrator.
 constexpr char kUnknownUser[] = "unknown";
 
 UserQueueKey UserKeyOf(const State& state, const Group& group) {

@@ -11,7 +11,7 @@ bool Of(const Route& route, const SessionId& session, const ProcessId* process) 
   return route.session == session && (process == nullptr || route.process == *process);
 }
 
-/// It has answered, or will not.
+/// Passes on the answer of an owner, or its failure to answer.
 void PassOn(Turn& turn, TaskListing& listing, const Route& owner, const std::string& attachment) {
   if (listing.waits_for.erase(owner) == 0) return;
   wire::TasksTold told;

@@ -25,7 +25,7 @@ std::uint64_t OverAtUs(const Turn& turn, const wire::TokenWritten& token) {
 bool IsOld(const Turn& turn, const wire::TokenWritten& token) {
   const std::uint64_t over_us = OverAtUs(turn, token);
   if (over_us > turn.wall_us || turn.wall_us - over_us < kKeptUs) return false;
-  // Of a revoked one created_lived_us is the moment of that.
+  // In a revoked token created_lived_us is the moment of its revocation.
   return !token.revoked || LivedUs(turn.state, turn.now) + 1 >= token.created_lived_us + kKeptUs;
 }
 

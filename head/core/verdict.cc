@@ -22,7 +22,7 @@ bool Served(const Launch& launch, std::size_t rank) {
   return launch.spec.mode == wire::LaunchMode::kDriver && rank != 0;
 }
 
-// What is said of a rank that returned while others still needed it: with what became of them.
+// Returns the failure of a rank that returned while others still needed it, with their fates.
 wire::Failure EarlyReturn(const wire::RankDone& done, const wire::Failure& symptom) {
   wire::Failure failure = done.failure;
   failure.rank = static_cast<std::int32_t>(done.rank);
@@ -82,7 +82,7 @@ std::string WhoElseDied(const Launch& launch, std::size_t known) {
   return text;
 }
 
-// What is said with the death that was one too many.
+// Returns the text about the death that was one too many.
 std::string WhyTheLast(const Launch& launch, std::size_t rank) {
   const std::uint32_t unborn = UnbornOf(launch, launch.ranks[rank]);
   if (unborn >= kUnbornMax) {
@@ -213,7 +213,7 @@ Cause CauseOf(const Launch& launch) {
   const std::size_t for_good = too_few ? DiedForGood(launch) : none;
   if (for_good != none) died = for_good;
   if (died != none && (too_few || std::get<0>(key(bad)) >= Grade::kSymptom)) bad = died;
-  // Its collective failed since another rank died, in whose place a process is already.
+  // The rank's collective failed since another rank died, in whose place a process is already.
   if (bad != none && replaced != none && std::get<0>(key(bad)) >= Grade::kSymptom) bad = replaced;
   TROUPE_CHECK(bad < none, launch.id.Hex());
   Cause cause;

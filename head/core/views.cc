@@ -21,8 +21,8 @@
 namespace troupe::head {
 namespace {
 
-// What a selector may ask of a node's address and of the node itself by, unless the node has a
-// label of that name.
+// Selector keys for a node's address and for the node itself, unless the node has a label of that
+// name.
 constexpr char kAddressLabel[] = "node_ip";
 constexpr char kNodeLabel[] = "ray.io/node-id";
 
@@ -71,7 +71,7 @@ Resources FreeOf(const Node& node) {
 }
 
 placement::ClusterIndex& ClusterOf(Turn& turn) {
-  std::set<NodeId> again = turn.touched_nodes;  // they may change yet
+  std::set<NodeId> again = turn.touched_nodes;  // nodes that may change yet
   for (const NodeId& id : turn.state.changed_nodes) {
     const auto found = turn.state.nodes.find(id);
     if (found == turn.state.nodes.end() || found->second.dead) {
@@ -156,7 +156,7 @@ std::string RoomMissing(Turn& turn, const Group& group) {
   return turn.listing->Summary(group.spec.parent, request, group.spec.group, explain);
 }
 
-// What the node told when it joined; empty for one that is not known.
+// Returns the fabric that the node reported when it joined; empty for an unknown node.
 placement::Fabric FabricOf(const Node* node) {
   placement::Fabric fabric;
   if (node == nullptr) return fabric;

@@ -181,7 +181,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     co_return Status();
   }
 
-  /// Who asks, for which route, and whether that may be. Nothing of a body has been read by then.
+  /// Decides whether the caller may use the route. Nothing of a body has been read by then.
   Task<Admission> Admit(const HttpRequest& request, net::HttpArrival& arrival) {
     Admission admitted;
     admitted.match = FindRoute(request.method, request.path);

@@ -11,7 +11,7 @@
 namespace troupe::head {
 namespace {
 
-// What a launch that is a job says of itself (troupe/_code/travelled.py).
+// Key of the user in a job's own terms (troupe/_code/travelled.py).
 constexpr std::string_view kJobUser = "about.user=";
 
 bool IsDeleted(const State& state, const Launch& launch) {

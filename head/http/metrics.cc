@@ -17,8 +17,8 @@
 namespace troupe::head {
 namespace {
 
-/// One sample for each state that there is, those without a row included: a series must not end
-/// because nobody is in that state just now.
+/// Adds a sample for each state, those without a row included: a series must not end because nobody
+/// is in that state just now.
 template <class State, std::size_t kStates>
 void AddStates(Exposition& text, const std::map<State, std::uint64_t>& counts,
                const State (&states)[kStates]) {

@@ -16,7 +16,7 @@ struct Shown {
   FamilyKind type;
   const char* help;
   const char* key_label = nullptr;  // the label that Measure.key is
-  const char* label = nullptr;      // one with a fixed value: what tells kinds of a family apart
+  const char* label = nullptr;  // label with a fixed value, which tells kinds of a family apart
   const char* value = nullptr;
 };
 

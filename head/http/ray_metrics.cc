@@ -107,7 +107,7 @@ class RayText {
     for (std::size_t i = 0; i < Of(a).size(); ++i)
       AddOne(Of(a)[i], (Of(a)[i].measure->value - Of(b)[i].measure->value) / kBytesPerMib);
   }
-  /// Of the time between a node's last two measurements.
+  /// Adds the use during the time between a node's last two measurements.
   void AddComponentCpu() {
     bool begun = false;
     for (const NodeMeasure& each : Of(MeasureKind::kComponentCpuSeconds)) {

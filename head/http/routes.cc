@@ -11,7 +11,7 @@ constexpr std::size_t kNumberOf = wire::KindOf<wire::BodyFamily, Message>::value
 
 constexpr std::string_view kIdSegment = "{id}";
 
-/// Whether `path` is the route's; `id` receives what stands for "{id}".
+/// Returns true if `path` is the route's; `id` receives the text for "{id}".
 bool IsAt(const HttpRoute& route, std::string_view path, std::string* id) {
   const std::size_t at = route.path.find(kIdSegment);
   if (at == std::string_view::npos) return path == route.path;

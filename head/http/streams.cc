@@ -80,7 +80,7 @@ std::string BeginAt(const std::string& last_event_id, const Changes& now,
   return "event: lost\ndata: {\"events\":null}\n\n";
 }
 
-/// One stream among those that are open.
+/// A stream among the open ones among those that are open.
 class Streams::Open {
  public:
   explicit Open(Streams& all) : all_(all), timer_(all.own_) {

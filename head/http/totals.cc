@@ -73,7 +73,7 @@ class Counter {
     to.help = family.second.help;
     to.bounds = family.second.bounds;
   }
-  /// What placement groups of programs hold, and nobody inside uses.
+  /// Counts the resources that placement groups of programs hold, and nobody inside uses.
   void CountReserved(const Node& node) {
     Resources reserved, used_inside;
     for (const auto& [lease, holding] : node.holdings) {

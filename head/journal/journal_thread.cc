@@ -72,7 +72,7 @@ void JournalThread::Run() {
   for (;;) {
     const Woke woke = AwaitWork(&batch, &snapshot);
     if (woke == Woke::kEnd) return;
-    if (woke == Woke::kNeither) {  // whether there is room again
+    if (woke == Woke::kNeither) {  // checks whether there is room again
       journal_.Reclaim();
       if (!journal_.low_space()) on_durable_(0, false);
       continue;

@@ -25,7 +25,7 @@ constexpr char kTables[] =
     "CREATE TABLE IF NOT EXISTS returned(launch BLOB NOT NULL, position INTEGER NOT NULL, crc "
     "INTEGER NOT NULL, payload BLOB NOT NULL, attachment BLOB, PRIMARY KEY(launch, position)) "
     "WITHOUT ROWID";
-// Of a table that an older head made.
+// Columns missing in a table that an older head made.
 constexpr char kNewColumns[] =
     "ALTER TABLE ended ADD COLUMN request BLOB; ALTER TABLE ended ADD COLUMN job TEXT";
 constexpr char kIndexes[] =

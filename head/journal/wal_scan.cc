@@ -69,8 +69,8 @@ WalVerdict ScanWal(std::string_view bytes) {
     const bool same_salts = std::memcmp(frame + 8, salts.data(), 8) == 0;
     const bool good = same_salts && (stored == should_be || (broken && stored == after(previous)));
     if (good && broken) ++behind;
-    // What was never committed may be stale: a transaction cut off by a crash, half overwritten
-    // since.
+    // Frames that were never committed may be stale: a transaction cut off by a crash, half
+    // overwritten since.
     if (good && broken && Big32(frame + 4) != 0) verdict.stranded = behind;
     if (!good) broken = true;
     if (good && !broken) {

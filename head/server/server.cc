@@ -59,7 +59,7 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
             });
           }) {}
 
-// Its thread asks for what is destroyed here.
+// The server's thread uses members that are destroyed here.
 Server::~Server() { options_.http->Stop(); }
 
 void Server::OnDurable(std::uint64_t sequence, bool low_space) {
@@ -83,7 +83,7 @@ void Server::TakeSnapshot() {
   Log(LogLevel::kInfo, "snapshot",
       {{"sequence", core_.last_sequence()}, {"events", events.size()}});
   if (!batch_.rows.empty())
-    journal_.Submit(std::exchange(batch_.rows, {}));  // it stands behind them
+    journal_.Submit(std::exchange(batch_.rows, {}));  // placed behind them
   journal_.SubmitSnapshot(core_.last_sequence(), std::move(events));
 }
 
@@ -150,7 +150,7 @@ std::vector<std::string> Server::HttpNames() const {
   return names;
 }
 
-/// Asked when the certificate is to be shown, so that no timer has to follow a clock that jumps.
+/// Called when the certificate is to be shown, so that no timer has to follow a clock that jumps.
 void Server::RenewIfDue() {
   if (!net::RenewalDue(shown_.validity, clock_.WallTimeUs())) return;
   if (clock_.Now() < shown_.next_renewal) return;

@@ -52,7 +52,7 @@ StatusOr<bool> ClientInbox::Ask(wire::Message message) {
   return true;
 }
 
-/// What many calls leave at once is one turn of the loop.
+/// A burst of calls causes one turn of the loop.
 void ClientInbox::AddedLocked() {
   if (requests_.unsent() == 1) to_send_();
 }
@@ -107,7 +107,7 @@ void ClientInbox::Connected() {
 void ClientInbox::Back(wire::Body welcome) {
   const MutexLock lock(mutex_);
   requests_.Connected(WaitClock::now());
-  WakeAllLocked();  // their waits have an end again
+  WakeAllLocked();  // ends their waits
   QueueLocked(std::move(welcome));
 }
 
@@ -131,7 +131,7 @@ void ClientInbox::QueueLocked(wire::Body body, std::shared_ptr<const wire::Messa
   wire::Message message;
   message.body = std::move(body);
   static_cast<void>(
-      pushes_.Add(Push{std::move(message), std::move(asked)}));  // of this side's making, and few
+      pushes_.Add(Push{std::move(message), std::move(asked)}));  // made by this side, and few
   pushed_.NotifyOne();
 }
 

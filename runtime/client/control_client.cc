@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kCloseLimit = 500ms;
 
-/// What came of one step on the loop, for the thread that waits for it.
+/// The result of one step on the loop, for the thread that waits for it.
 class Outcome {
  public:
   void Finish(Status status) {
@@ -176,7 +176,7 @@ class ControlClient::Impl {
 
   void Post(Message message) {
     asio::post(loop_->executor(), [this, message = std::move(message)] {
-      if (connection_) static_cast<void>(connection_->Send(message));  // its end is told by Receive
+      if (connection_) static_cast<void>(connection_->Send(message));  // Receive reports its end
     });
   }
 
@@ -272,7 +272,8 @@ class ControlClient::Impl {
   std::unique_ptr<async::LoopThread> loop_;
   std::unique_ptr<async::Scope> scope_;
   ClientInbox inbox_;
-  // Of the loop; callbacks_, joined_ and peer_ do not change once Connect or Adopt has returned.
+  // Used on the loop; callbacks_, joined_ and peer_ do not change once Connect or Adopt has
+  // returned.
   std::shared_ptr<Connection> connection_;
   std::map<std::size_t, PushCallback> callbacks_;
   int guarded_fd_ = -1;

@@ -22,7 +22,7 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-// Held across fork(), so that the child finds the set whole: locked in one function, let go of in
+// Locked across so that the child finds the set whole: locked in one function, let go of in
 // two others.
 void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { TheRegistry().mutex.Lock(); }
 void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { TheRegistry().mutex.Unlock(); }

@@ -35,7 +35,7 @@ StatusOr<std::shared_ptr<const IdentityShown>> ProcessIdentity::Get() {
       return shown_;
     auto renewed = Ask();
     if (renewed.ok()) shown_ = *renewed;
-    // One that is due again already was issued by a clock that is far from this one.
+    // A certificate that is due again already was issued by a clock that is far from this one.
     if (net::RenewalDue(shown_->credentials.certificate.validity(), now_us)) {
       renew_after_ = async::RealClock::Shared().Now() + kRenewPause;
     }

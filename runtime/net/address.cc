@@ -12,7 +12,7 @@ Status Malformed(std::string_view text, const std::string& why) {
                                             "\n  write host:port, [::1]:port or unix:/path");
 }
 
-// What a name or a numeric address is written with; anything else would not be read back as it was.
+// Characters of names and numeric addresses; any other would not be read back as it was.
 bool IsHostCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '-' || c == '_' || c == ':' || c == '%';

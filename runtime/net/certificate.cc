@@ -78,7 +78,7 @@ bool RenewalDue(const Validity& validity, std::uint64_t now_us) {
 
 std::optional<std::string> ValidityProblem(const Validity& validity, std::uint64_t now_us) {
   if (now_us < validity.not_before_us) {
-    // It was issued after not_before + the backdating, by a clock we cannot see now.
+    // The certificate was issued after not_before + the backdating, by a clock we cannot see now.
     const std::uint64_t skew = validity.not_before_us + kBackdateUs - now_us;
     return "is valid only from " + HumanTime(validity.not_before_us) +
            "; this machine's clock reads " + HumanTime(now_us) +

@@ -94,7 +94,7 @@ ServerNamePeek ReadServerName(std::string_view extension) {
 }  // namespace
 
 ServerNamePeek ParseClientHello(std::string_view bytes) {
-  bytes = bytes.substr(0, kClientHelloBytesMax + 1);  // what lies further changes no verdict
+  bytes = bytes.substr(0, kClientHelloBytesMax + 1);  // later bytes change no verdict
   std::string message;
   const State joined = JoinRecords(bytes, message);
   if (joined == State::kIncomplete && bytes.size() > kClientHelloBytesMax)

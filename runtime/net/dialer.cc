@@ -45,7 +45,7 @@ Task<StatusOr<Socket>> Connect(Address address) {
   Status failed = CannotConnect(address, asio::error::host_not_found);
   for (const auto& endpoint : endpoints) {
     StatusOr<UniqueFd> fd = OpenSocket(endpoint);
-    if (!fd.ok()) {  // of this family there may be none
+    if (!fd.ok()) {  // a family may have no addresses
       failed = MakeError(ErrorCode::kConnection,
                          "cannot connect to " + address.Text() + ": " + MessageOf(fd.status()));
       continue;

@@ -47,7 +47,7 @@ std::string HmacSha256(std::string_view key, std::string_view bytes) {
 Secret HkdfSha256(std::string_view secret, std::string_view salt, std::string_view info) {
   const Secret pseudo_random(HmacSha256(salt, secret));
   std::string block(info);
-  block += '\1';  // one block of output is all that is needed
+  block += '\1';  // a single block of output is enough
   return Secret(HmacSha256(pseudo_random.Reveal(), block));
 }
 
@@ -83,7 +83,7 @@ std::optional<std::string> FromBase32(std::string_view text) {
       bits -= 8;
     }
   }
-  // What is left over must be the zero filling of the last byte, so that one value has one text.
+  // Leftover bits must be the zero filling of the last byte, so that one value has one text.
   if (bits >= 5 || (pending & ((1u << bits) - 1)) != 0) return std::nullopt;
   return bytes;
 }

@@ -52,7 +52,7 @@ StatusOr<std::string> Sealer::Open(std::string_view sealed) const {
   if (sealed.size() < kNonceBytes + kTagBytes) return Damaged();
   const std::size_t length = sealed.size() - kNonceBytes - kTagBytes;
   std::string tag(sealed.substr(kNonceBytes + length));
-  std::string out(length + 1, '\0');  // one more: never no place to write to
+  std::string out(length + 1, '\0');  // a byte more: there is always a place to write to
   const CipherPtr cipher(EVP_CIPHER_CTX_new());
   int size = 0;
   int rest = 0;

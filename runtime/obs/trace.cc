@@ -23,7 +23,7 @@ constexpr std::size_t kFileBytes = kTraceHeaderBytes + kTraceRecords * sizeof(Tr
 
 // The path of the ring's file; set before the header is.
 std::atomic<const std::string*> file_path{nullptr};
-// One thread at a time makes the file longer; a record that comes meanwhile is dropped.
+// Guards the growth of the file: one thread at a time; a record that comes meanwhile is dropped.
 std::atomic<bool> growing{false};
 
 std::int64_t Nanoseconds(Instant at) { return at.time_since_epoch().count(); }

@@ -33,7 +33,7 @@ Status Refused(const std::string& why, const std::string& remedy) {
   return MakeError(ErrorCode::kInvalid, why + "\n  " + remedy);
 }
 
-// Made with mode 0700 where nothing is, whatever the umask.
+// Creates the folder with mode 0700 where nothing is, whatever the umask.
 Status MakeOne(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) {
     return errno == EEXIST ? absl::OkStatus() : Status(SystemError("make the folder " + path));

@@ -50,7 +50,8 @@ StatusOr<Writing> Pool::Begin(std::uint64_t bytes) {
     return MakeError(ErrorCode::kTooLarge, "an object of " + std::to_string(bytes) + " bytes");
   MutexLock lock(mutex_);
   auto taken = slots_.Take(bytes);
-  if (!taken && making_spare_ && spare_ && *spare_ == *shape) {  // it is on its way: no second one
+  // Already being made: no second one
+  if (!taken && making_spare_ && spare_ && *spare_ == *shape) {
     while (making_spare_) spare_made_.Wait(mutex_);
     taken = slots_.Take(bytes);
   }
@@ -116,7 +117,7 @@ Status Pool::Make(const SegmentShape& shape, Place place) {
 }
 
 Status Pool::RoomInMemory(std::uint64_t bytes, const SegmentShape& shape) {
-  // asked by those that need memory alone
+  // Requested by processes that need memory only
   if (options_.bytes_max == 0) options_.bytes_max = HalfOfMemory();
   if (!MakeRoom(bytes, shape)) {
     return MakeError(ErrorCode::kTooLarge, "no room for an object of up to " +
@@ -199,7 +200,7 @@ void Pool::Trim(Instant now) {
   }
 }
 
-// What is free again in memory is used first: a disk keeps nothing for the next value.
+// Free memory is used first: a disk keeps nothing for the next value.
 void Pool::CloseOnDisk(std::uint32_t segment) {
   if (on_disk_.count(segment) != 0) slots_.Trim(segment);
 }
@@ -267,7 +268,8 @@ void Pool::MakeSpares() {
   for (;;) {
     while (!making_spare_ && !closing_) spare_wanted_.Wait(mutex_);
     if (closing_) return;
-    static_cast<void>(Make(*spare_, Place::kMemory));  // who needs it finds out, and says why
+    static_cast<void>(Make(*spare_, Place::kMemory));  // the process that needs it finds out, and
+                                                       // reports why
     making_spare_ = false;
     spare_.reset();
     spare_made_.NotifyAll();

@@ -19,7 +19,7 @@ Status Unusable(const std::string& folder, const std::string& why) {
   return MakeError(ErrorCode::kInvalid, "objects cannot go to disk in " + folder + ": " + why);
 }
 
-/// What lies there takes memory.
+/// Returns true if files there take memory.
 bool IsInMemory(const struct statfs& system) {
   return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
 }

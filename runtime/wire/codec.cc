@@ -30,8 +30,9 @@ Status CheckSegmentTable(std::string_view bytes) {
   return absl::OkStatus();
 }
 
-// Where messages are built. Cap'n Proto leaves it zero again. A piece of the heap of this size,
-// asked for with every message, would have the allocator sort what was freed each time.
+// The scratch space in which messages are built. Cap'n Proto leaves it zero again. A piece of the
+// heap of this size, asked for with every message, would have the allocator sort what was freed
+// each time.
 thread_local std::array<capnp::word, 1024> scratch{};
 
 // `Plain` is Message or Event, `Wire` its Cap'n Proto type; `what` is how an error calls it.

@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (control.ok()) {
       static_cast<void>(caller.Control(*control, frame.head.ack));
       if (actor.Resume(frame.head.ack) == actors::SendWindow::Rewound::kOk && frame.head.ack != 0) {
-        std::abort();  // it never gave a reply
+        std::abort();  // there was no such reply
       }
     } else {
       static_cast<void>(actor.TakeCall(frame.head.sequence, frame.head.ack, frame.bytes));

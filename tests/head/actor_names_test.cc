@@ -44,7 +44,7 @@ class ActorNames : public HeadFixture {
   /// The node does what it was told: actors run.
   void Run(const FakeNode& node) {
     Serve(node);
-    Serve(node);  // what it has released may be asked for
+    Serve(node);  // released names may be asked for
     for (const wire::StartActor& start : Take<wire::StartActor>(node.session)) {
       runs_[start.actor] = start.incarnation;
       wire::ActorStarted started;
@@ -346,7 +346,7 @@ TEST_P(NamesOnASilentNode, AN4_OrWhenItsWorkerIsKnownToHaveEnded) {
   Replace();
   Feed(SessionClosed{node_.session});
   EXPECT_EQ(Starts(), 0u);
-  if (GetParam() == EndBy::kKillOfItsNextLife) {  // its node is lost: another worker is there
+  if (GetParam() == EndBy::kKillOfItsNextLife) {  // the node is lost: another worker is there
     node_ = Join(1, 4);
   } else {
     Feed(ProbeDone{node_.id, node_.incarnation, true});

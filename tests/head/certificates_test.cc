@@ -68,7 +68,8 @@ TEST_F(Certificates, CF1_ARankIsCertifiedThroughItsOwnNodeAndEpochOnly) {
   EXPECT_FALSE(Ask(b, RankOf(launch, on_b, 2)));  // another epoch
   EXPECT_FALSE(Ask(b, RankOf(launch, 17)));       // no such rank
   wire::Relay posing = RankOf(launch, on_b);
-  posing.actor = RankActorId(launch, 1, on_b == 0 ? 3 : 0);  // its own rank, another's name
+  // An actor of its own rank, under another's name
+  posing.actor = RankActorId(launch, 1, on_b == 0 ? 3 : 0);
   EXPECT_FALSE(Ask(b, posing));
   wire::Relay nobody;
   nobody.process = ProcessId(8, 1);

@@ -57,8 +57,8 @@ TEST_F(Groups, P2_CreatedOnlyWhenEveryNodeAnswered) {
   EXPECT_EQ(Last<wire::GroupUpdate>(client).info.places.size(), 2u);
 }
 
-// What nodes tell of their networks as a label decides what their ranks are told; ranks without
-// GPUs have no use for it, and neither has a launch on one node.
+// Labels with the nodes' networks decide the ports their ranks are told; ranks without GPUs have no
+// use for them, and neither has a launch on one node.
 TEST_F(Groups, NodesOfALaunchWithGpusAreToldTheRdmaPortsByWhichTheyReachEachOther) {
   const auto with_port = [](const std::string& name) {
     wire::RegisterNode report;
@@ -123,7 +123,7 @@ TEST_F(Groups, ALaunchOverNodesHasItsRanksOnThatManyAlthoughOneCouldHoldAll) {
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
   wire::SubmitLaunch submit;
   submit.spec.ranks = 4;
-  submit.spec.ranks_per_node = 2;  // what clients of before say
+  submit.spec.ranks_per_node = 2;  // sent by older clients
   submit.spec.per_rank = Amounts(1);
   submit.request = RequestId(11, 1);
   Say(client, submit, 60);

@@ -247,7 +247,7 @@ TEST_F(JournalFiles, ADamagedSnapshotRefusesToStart) {
   }
 }
 
-// What is whole and unknown is no damage: repair gives none of it up.
+// Whole events of unknown kind are no damage: repair gives none of them up.
 TEST_F(JournalFiles, AnEventOfANewerVersionIsRefusedAndKept) {
   Write(5);
   const std::string payload = "no event";

@@ -108,7 +108,7 @@ TEST_F(LivedTime, LT3_ARevokedOneIsRememberedThoughTheClockRunsAhead) {
   SetAhead(10);
   Boot();
   client_ = Open(wire::Role::kClient, Id128(9, 9), true);
-  MakeToken(60);  // which forgets what is old
+  MakeToken(60);  // forgets old ones
   EXPECT_FALSE(Good(id));
   ASSERT_EQ(core_->state().tokens.count(id), 1u);
   Hours(26);

@@ -53,7 +53,8 @@ class Passes : public HeadFixture {
     report.holdings[0].attempt = GroupOf(first_).attempt;
     node = Join(number, 4, 0, report);
   }
-  /// Whoever fits goes now; in so many minutes what is free is kept for the one that waits.
+  /// Fitting groups run now; after so many minutes the free resources are kept for the one that
+  /// waits.
   void ExpectAPlaceKeptIn(const FakeNode& node, int minutes) {
     Wait(node, minutes / 2);
     Create(GroupId(4, 8), 1);
@@ -114,7 +115,7 @@ TEST_F(Passes, AGrantIsNoReasonToLookAtTheQueue) {
   reply.free_version = 1;
   grant.message.body = reply;
   EXPECT_FALSE(Handle(grant).plan_soon);
-  reply.free = Amounts(2);  // one CPU went without the head
+  reply.free = Amounts(2);  // the node gave one CPU away without the head
   reply.free_version = 2;
   grant.message.body = reply;
   EXPECT_FALSE(Handle(grant).plan_soon);
@@ -166,8 +167,8 @@ TEST_F(Passes, P6_WhatWasKeptIsOthersWhenItsKeeperLeaves) {
   EXPECT_FALSE(GroupOf(small_).waiting());
 }
 
-// One of higher priority waits on the other node: it keeps a place there, and the former keeper's
-// is free.
+// A group of higher priority waits on the other node: it keeps a place there, and the former
+// keeper's is free.
 TEST_F(Passes, P6_WhatWasKeptIsOthersWhenAHigherOneKeepsAPlace) {
   wire::RegisterNode report;
   report.labels = {{"disk", "ssd"}};
@@ -261,7 +262,7 @@ TEST_F(Passes, P6_AGroupGoesOnWaitingOverARestartOfTheHead) {
   ExpectAPlaceKeptIn(a, 10);
 }
 
-// What had a place waits from the moment it lost it.
+// A group that had a place waits from the moment it lost it.
 TEST_F(Passes, P6_AGroupThatLostItsPlaceWaitsSinceThen) {
   KeepPlacesAfter(std::chrono::hours(2));
   const FakeNode a = Join(1, 4);

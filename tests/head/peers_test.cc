@@ -163,7 +163,7 @@ TEST(InquiryTest, OneThatReachesItIsEnough) {
   inquiry.Answer(1, NodeId(1, 2), true);
   EXPECT_EQ(inquiry.At(now + seconds(9), seconds(3)), PeerInquiry::Verdict::kReached);
   inquiry.Ask(2, {NodeId(1, 1)}, now);
-  inquiry.Answer(1, NodeId(1, 1), true);  // of the earlier round
+  inquiry.Answer(1, NodeId(1, 1), true);  // answer of the earlier round
   EXPECT_EQ(inquiry.At(now, seconds(3)), PeerInquiry::Verdict::kWaiting);
 }
 

@@ -49,7 +49,7 @@ class Roles : public HeadFixture {
     FakeNode node;
     ActorId actor;
     GroupId group;
-    LaunchId launch;  // of a driver
+    LaunchId launch;  // launch of a driver
     wire::Relay as_actor;
     wire::Relay as_rank;
   };
@@ -143,7 +143,7 @@ class Roles : public HeadFixture {
     return code == ErrorCode::kInvalid &&
            text_.find("belongs to another client") != std::string::npos;
   }
-  /// What a rank or an actor may do to its own alone, said of what is of that side.
+  /// Requests that a rank or an actor may make only for its own, about objects of `side`.
   static std::vector<wire::Body> ActsOn(const Side& side) {
     wire::KillActor kill;
     kill.actor = side.actor;
@@ -260,7 +260,7 @@ TEST_F(Roles, RL2_WhatIsMadeBelongsToTheLineOfItsMaker) {
   wire::KillActor kill;
   kill.actor = nested.spec.actor;
   EXPECT_EQ(Ask(other_.node.session, &other_.as_actor, kill), ErrorCode::kInvalid);
-  Boot();  // it is durable whose it is
+  Boot();  // the owner is durable
   const Actor& actor = core_->state().actors.at(nested.spec.actor);
   EXPECT_EQ(LineOf(actor), OwnerId(9, 1));
   EXPECT_EQ(LineOf(LaunchOf(mine_.launch)), OwnerId(9, 1));

@@ -20,7 +20,7 @@ class Roster : public HeadFixture {
     Say(client, create, 60 + number);
     return create.spec.actor;
   }
-  /// Of the host that the head is on.
+  /// Adds a node on the head's host.
   FakeNode JoinHere(std::uint64_t number, int pid) {
     FakeNode node;
     node.id = NodeId(7, number);
@@ -200,7 +200,7 @@ TEST_F(Roster, AWorkerThatSaysByAnotherThreadThatItIsHeldUpIsNotLost) {
       Say(b.session, wire::Heartbeat());
       Advance(std::chrono::seconds(1));
       for (const wire::ProbePeer& probe : Take<wire::ProbePeer>(b.session)) {
-        wire::PeerProbed answer;  // its loop takes no connection
+        wire::PeerProbed answer;  // the loop takes no connection
         answer.question = probe.question;
         answer.node = probe.node;
         Say(b.session, answer);
@@ -314,7 +314,7 @@ TEST_F(Roster, TheNewestKeyOfANodeIsKnownAlsoAfterARestart) {
   };
   open(wire::Role::kWorker, "first");
   open(wire::Role::kWorker, "renewed");
-  open(wire::Role::kWorker, "");  // it came on its certificate: none was issued
+  open(wire::Role::kWorker, "");  // came with its certificate: none was issued
   open(wire::Role::kClient, "of a client");
   EXPECT_EQ(core_->state().node_keys, (std::map<NodeId, std::string>{{node, "renewed"}}));
   Boot();
@@ -442,7 +442,7 @@ TEST_F(Roster, WhatEndsOnANodeThatLeavesIsStartedElsewhereAndCountedOnce) {
   const FakeNode a = Join(1, 2);
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
   std::vector<ActorId> actors;
-  for (const std::uint64_t reserved : {0, 1}) {  // what it holds while it runs
+  for (const std::uint64_t reserved : {0, 1}) {  // reserved while it runs
     wire::CreateActor create;
     create.spec.actor = ActorId(12, 1 + reserved);
     create.spec.max_restarts = 1;

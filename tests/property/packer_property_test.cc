@@ -72,7 +72,7 @@ Case Draw(Prng& random) {
   return out;
 }
 
-// Where a node stands at the level asked for; empty: it lacks the label.
+// Returns the node's place at the level asked for; empty: it lacks the label.
 std::string DomainOf(const NodeView& node, const std::string& level) {
   const auto value = [&node](const char* key) {
     const auto found = node.labels.find(key);
@@ -87,7 +87,7 @@ bool LabelsAllow(const Case& c, std::size_t bundle, const Selector& labels, cons
          (c.request.bundle_labels.empty() || Holds(c.request.bundle_labels[bundle], node.labels));
 }
 
-// Whether a whole choice of nodes keeps what the request asks, written as plainly as can be.
+// Returns true if a choice of nodes satisfies the request, in the plainest code possible.
 bool KeepsTheRules(const Case& c, const std::vector<std::size_t>& choice, const Selector& labels,
                    bool named) {
   std::map<std::size_t, Resources> sums;

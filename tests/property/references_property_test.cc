@@ -23,7 +23,7 @@ struct Borrower {
   std::uint64_t connection = 0;
   std::uint64_t sent = 0;
   std::vector<ControlFrame> frames;                        // all it ever wrote
-  std::size_t arrived = 0;                                 // of them
+  std::size_t arrived = 0;  // number of those
   std::map<std::uint64_t, std::set<std::uint64_t>> loans;  // object -> open loans it was given
   bool gone = false;
 };

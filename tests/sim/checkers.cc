@@ -37,7 +37,7 @@ head::Resources TakenFrom(const head::Node& node) {
   return taken;
 }
 
-// Whether placement knows a node as it is, or knows that it must look again.
+// Returns true if placement knows a node as it is, or knows that it must look again.
 bool IsKnown(const head::State& state, const head::Node& node) {
   if (state.changed_nodes.count(node.id) > 0) return true;
   const placement::Host* host = state.cluster.Find(node.id);

@@ -8,7 +8,7 @@
 namespace troupe::sim {
 namespace {
 
-constexpr std::uint64_t kAfterEvery = 4;  // one in so many launches starts after another one
+constexpr std::uint64_t kAfterEvery = 4;  // a launch in so many starts after another one
 
 bool StartsAfterAnother(const wire::LaunchSpec& spec) {
   return std::any_of(spec.environment.env.begin(), spec.environment.env.end(),
@@ -46,7 +46,7 @@ void ClientHost::Write() {
   AskWrite(request);
 }
 
-// The same id every time: however often it arrives it is one write.
+// Repeats the write under one id: however often it arrives it is one write.
 void ClientHost::AskWrite(const RequestId& request) {
   asked_writes_[++ids_] = request;
   wire::KvPut put;
@@ -271,14 +271,14 @@ void ClientHost::OnMessage(const wire::Message& message) {
     if (code == ErrorCode::kTimeout) return Ask(request);
     const bool later = code == ErrorCode::kInfeasible || code == ErrorCode::kTooLarge;
     if (later && wanted->second.launch.IsNil()) {
-      // Its nodes have not joined yet, or are lost, or its owner's quota has no room: ask again.
+      // The nodes have not joined yet, or are lost, or the owner's quota has no room: ask again.
       loop_.In(plan_.ask_again, "ask again", [this, request] {
         if (!ended_ && open_.count(request) > 0) Ask(request);
       });
       return;
     }
     if (code == ErrorCode::kInvalid && StartsAfterAnother(wanted->second.spec)) {
-      open_.erase(wanted);  // what it was to start after has ended otherwise than well
+      open_.erase(wanted);  // the launch it was to start after failed or was cancelled
       return;
     }
     checker_.Fail("a client was refused: " + error->text);

@@ -15,11 +15,13 @@
 namespace troupe::sim {
 namespace {
 
-// Of clients' actors, which keep their half CPU until the end: with these on any node its two GPUs
-// still find two of its four CPUs, so that no launch has to wait for what nobody gives back.
+// Most actors of clients, which keep their half CPU until the end: with these on any node its two
+// GPUs still find two of its four CPUs, so that no launch waits for resources that nobody gives
+// back.
 constexpr std::size_t kHoldersMax = 3;  // and one that has the name
 
-// One that is started again and again; `slow`: how many of 1,000 are of the class Slow.
+// Returns an actor that is restarted again and again; `slow`: how many of 1,000 are of the class
+// Slow.
 wire::ActorSpec AnActor(Prng& random, std::uint64_t slow) {
   wire::ActorSpec spec;
   spec.actor = ActorId::Random(random);
@@ -76,7 +78,7 @@ class Run {
       };
       worker->peer_of = [this](const NodeId& id) { return WorkerOf(id); };
     }
-    if (!work_.outlives_node) {  // of which nobody may wait for long
+    if (!work_.outlives_node) {  // nobody may wait for it for long
       colleagues_.emplace(seed, loop_, plan_, checker_, *head_, work_.workers);
     }
     head_->worker_lives = [this](const NodeId& id) {
@@ -224,7 +226,7 @@ class Run {
   }
 
   bool Killed() const {
-    // those of callers that are gone end when the head has waited for their return
+    // Actors of callers that are gone end when the head has waited for their return
     if (head_->up()) {
       for (const auto& [id, actor] : head_->core().state().actors) {
         if (actor.live()) return false;

@@ -164,7 +164,7 @@ void HeadHost::Commit() {
              const std::uint64_t sequence = committing_.back().sequence;
              committing_.clear();
              Feed(head::Appended{sequence});
-             // Where nothing is under way, a snapshot now and then takes the place of all rows.
+             // In quiet moments, a snapshot now and then takes the place of all rows.
              if (core_ && committing_.empty() && submitted_.empty() &&
                  random_.Chance(plan_.snapshot_permille)) {
                checker_.Expect(

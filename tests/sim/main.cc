@@ -16,7 +16,7 @@
 
 namespace {
 
-// One seed a line; the rest of a line, and lines that begin with #, are for people.
+// Reads a seed from each line; the rest of a line, and lines that begin with #, are for people.
 std::vector<std::uint64_t> SeedsOf(const char* path) {
   std::vector<std::uint64_t> seeds;
   std::ifstream lines(path);

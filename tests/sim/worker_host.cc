@@ -279,8 +279,8 @@ void WorkerHost::StartOne(const worker::StartProcess& start) {
   });
 }
 
-// One of a caller takes its time to start, or first waits for what its caller brings; a driver's is
-// there at once.
+// An actor of a caller takes its time to start, or first waits for its caller's arguments; a
+// driver's is there at once.
 void WorkerHost::PrepareActor(ProcessId id) {
   Process& process = processes_.at(id);
   if (process.actor.class_name == "Awaits") {
@@ -392,7 +392,7 @@ void WorkerHost::MayHang(ProcessId id) {
   });
 }
 
-// What it says is drawn: that it has begun the operation, or waits itself, or has not.
+// The answer is drawn: begun, waits itself, or has not begun.
 void WorkerHost::OnAsked(ProcessId id, const wire::ProcessAskBegun& ask) {
   const auto entry = processes_.find(id);
   if (entry == processes_.end() || entry->second.ending) return;
@@ -412,7 +412,7 @@ void WorkerHost::OnAsked(ProcessId id, const wire::ProcessAskBegun& ask) {
   });
 }
 
-// It may say its last word, which may be a value, or not; or be stuck.
+// The process may send its last word, which may be a value, or not; or be stuck.
 void WorkerHost::OnStop(ProcessId id) {
   const auto process = processes_.find(id);
   if (process == processes_.end() || process->second.stubborn) return;
@@ -434,7 +434,7 @@ void WorkerHost::Disturb(const LaunchId& launch, std::uint64_t epoch) {
         process.is_rank && process.rank.launch == launch && process.rank.epoch == epoch;
     if (!peer || !process.running || process.ending || process.returned || healed_) continue;
     if (process.rank.mode == wire::LaunchMode::kDriver || !loop_.random().Chance(500)) continue;
-    if (process.lives_on && !loop_.random().Chance(100)) continue;  // it would go on
+    if (process.lives_on && !loop_.random().Chance(100)) continue;  // would go on
     Later(loop_.Between(Ms(0), Ms(5)), "collective fails", [this, id = id] {
       const auto entry = processes_.find(id);
       if (entry == processes_.end() || entry->second.ending || entry->second.returned) return;
@@ -460,7 +460,7 @@ void WorkerHost::Run(ProcessId id) {
   Process& process = entry->second;
   process.running = true;
   MayHang(id);
-  // What begins after the last fault has nothing to outlive, and is waited for.
+  // Launches after the last fault have nothing to outlive, and are waited for.
   const bool long_one = process.outlives_node && !healed_;
   const Duration work = work_of   ? work_of(process.rank)
                         : long_one ? loop_.Between(Ms(100'000), Ms(110'000))
@@ -642,8 +642,8 @@ void WorkerHost::Exit(ProcessId id, int code, int signal) {
   entry->second.ending = true;
   checker_.OnActorProcessGone(id);
   const wire::RankBegin& rank = entry->second.rank;
-  // Its sockets close before its exit can be seen. One that failed or succeeded by its own word
-  // closes them late enough.
+  // The process's sockets close before its exit can be seen. One that failed or succeeded by its
+  // own word closes them late enough.
   if (entry->second.running && disturb_all) disturb_all(rank.launch, rank.epoch);
   worker::ExitInfo exit;
   exit.exit_code = code;

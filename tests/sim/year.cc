@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kDay = 24h;
-constexpr Duration kBusy = 5min;  // of each day
+constexpr Duration kBusy = 5min;  // busy time of each day
 constexpr std::size_t kWorkers = 2;
 constexpr int kLaunchesADay = 4;
 constexpr int kActorsADay = 2;
@@ -211,7 +211,7 @@ class Year {
     for (const auto& [id, actor] : state.actors) watchers += actor.watchers.size();
     AtMost(holdings, 0, "what nodes hold");
     AtMost(watchers, 2 * (state.launches.size() + state.actors.size()), "watchers");
-    // What has left memory by number is in the archive, for the retention's 7 days.
+    // Launches that left memory by number are in the archive, for the retention's 7 days.
     checker_.Expect(head_.archive().size() <= 8 * kLaunchesADay, "the archive keeps all");
   }
   void CheckWorkers() {

@@ -38,7 +38,7 @@ constexpr int kTimeout = 10;      // NVML_ERROR_TIMEOUT
 unsigned IndexOf(void* handle) { return static_cast<unsigned>(*static_cast<int*>(handle)); }
 
 int indexes[] = {0, 1, 2};
-int events_left = 2;  // of XID 79, of the second GPU
+int events_left = 2;  // events with XID 79, of the second GPU
 
 }  // namespace
 

@@ -130,7 +130,7 @@ pid_t ForkChild(int socket) {
   return child;
 }
 
-// Whether there was no such file; there is one now.
+// Returns true if there was no such file; there is one now.
 bool FirstTime(const std::string& file) {
   return UniqueFd(open(file.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600)).valid();
 }

@@ -111,7 +111,7 @@ TEST_F(LaunchesTest, RosterSendsEveryRankOff) {
   EXPECT_EQ(SentToProcesses<wire::RankRun>().size(), 2u) << "a repeated roster changes nothing";
 }
 
-// What the head says of ports is a default: a value of the program's or of a file of the host wins.
+// The head's ports are a default: a value of the program's or of a file of the host wins.
 TEST_F(LaunchesTest, RdmaPortsAreADefaultOfNcclsVariable) {
   NodeFacts facts;
   wire::StartRanks start;

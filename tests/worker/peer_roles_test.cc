@@ -1,4 +1,5 @@
-// Who may ask a worker what: the table against what is said here, for every kind of the wire.
+// Permitted requests to a worker by role: the table against this test's own, for every kind of the
+// wire.
 #include "runtime/wire/role_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which folders of a PYTHONPATH the node's own processes import from: real folders, each kind once.
+// Folders of a PYTHONPATH from which the node's own processes import: real folders, each kind once.
 #include "worker/python_path.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class PythonPathTest : public testing::Test {
 TEST_F(PythonPathTest, OnlyFoldersOfInstalledPackagesAndOfTroupeAreTheNodesOwn) {
   const std::string project = Folder("project");
   std::ofstream(project + "/tqdm.py") << "raise SystemExit\n";
-  Folder("project/package.egg-info");  // of an editable installation: the folder is the program's
+  Folder("project/package.egg-info");  // editable installation: the folder is the program's
   const std::string named = Folder("lib/site-packages");
   const std::string target = Folder("target");
   Folder("target/numpy-2.0.dist-info");

@@ -33,7 +33,7 @@ class RingFilesTest : public ::testing::Test {
 
 TEST_F(RingFilesTest, TheLatestStayAndSayWhenTheyEnded) {
   RingFiles rings(folder_);
-  rings.Ended(ProcessId(1, 1u << 20), Instant(Duration(5)));  // it had none
+  rings.Ended(ProcessId(1, 1u << 20), Instant(Duration(5)));  // a process without a ring
   for (std::uint64_t i = 1; i <= RingFiles::kEndedMax + 3; ++i) {
     Make(i, obs::kTraceHeaderBytes);
     rings.Ended(ProcessId(1, i), Instant(Duration(1000 + i)));

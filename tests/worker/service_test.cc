@@ -41,8 +41,8 @@ class ServiceTest : public ::testing::Test {
     watch_.reset();
     os::RemoveTree(folder_);
   }
-  /// What is ready, and what becomes so within 50 ms; all of it, however late this thread gets a
-  /// processor.
+  /// Runs handlers that are ready, or become so within 50 ms; all of them, however late this thread
+  /// gets a processor.
   void Run() {
     context_.restart();
     context_.run_for(std::chrono::milliseconds(50));
@@ -153,7 +153,7 @@ TEST_F(ServiceTest, WhatIsOverEndsOnceItWasRead) {
   ASSERT_EQ(answers_, 2);
   ASSERT_EQ(Parts().size(), 1u);
   EXPECT_TRUE(Parts()[0].ended);
-  over_ = {kTwo};  // which never wrote
+  over_ = {kTwo};  // a process that never wrote
   Ask(Both(3));
   ASSERT_EQ(answers_, 3);
   EXPECT_EQ(Parts()[0].stream, 1u);

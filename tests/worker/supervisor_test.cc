@@ -158,7 +158,7 @@ TEST_F(SupervisorTest, WhatNeedNotWaitIsForkedByALightZygoteUntilTheNodesOwnIsRe
   const std::string imports = folder_ + "/imports";
   Make({"FAKE_IMPORTS=" + imports});
   supervisor_->StartZygote();
-  for (int tries = 1; tries == 1 || !from_.empty(); ++tries) {  // it is executed until one is ready
+  for (int tries = 1; tries == 1 || !from_.empty(); ++tries) {  // executed until one is ready
     ASSERT_LE(tries, 1000) << from_;
     Start("print error value", false, "", true);
     ASSERT_TRUE(Until([&] { return gone_ == tries; })) << order_;

@@ -170,7 +170,7 @@ void Actors::End(const wire::EndActor& end, Instant now, Effects* out) {
   actor.end_reason = end.reason;
   actor.end_kind = end.kind;
   Process* process = context_.processes.Find(actor.process);
-  if (process == nullptr) {  // its payload is still on the way
+  if (process == nullptr) {  // the payload is still on the way
     wire::Failure failure;
     failure.kind = end.kind;
     failure.cause = end.reason;
@@ -260,7 +260,7 @@ void Actors::OnLent(const Process& process, const wire::CpuLent& lent, Effects* 
                                                   : lent.lender;
   if (before != lenders_.end() && !lent.waits) lenders_.erase(before);
   const auto found = actors_.find(lender);
-  if (found == actors_.end()) return;  // it is gone, and what it held with it
+  if (found == actors_.end()) return;  // gone, with all it held
   if (lent.waits) {
     lenders_[process.id] = lender;
     found->second.unused[process.id] = lent.amount;

@@ -18,7 +18,7 @@ constexpr char kVisible[] = "CUDA_VISIBLE_DEVICES";
 constexpr char kOrder[] = "CUDA_DEVICE_ORDER";
 constexpr char kNcclInterface[] = "NCCL_SOCKET_IFNAME";
 constexpr char kNcclPorts[] = "NCCL_IB_HCA";
-// of programs that choose a device themselves
+// Variable of programs that choose a device themselves
 constexpr char kRayLeavesIt[] = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES";
 
 constexpr std::array<std::string_view, 22> kNotInherited = {"RANK",
@@ -76,7 +76,8 @@ void SetNetworks(const NodeFacts& facts, const Interface& interface, Variables* 
   variables->erase(placement::kRdmaPortsVariable);
 }
 
-// Whether the process is to see what its worker sees, or what its program says.
+// Returns true if the process is to see the devices that its worker sees, or that its program
+// names.
 bool LeavesDevices(const Variables& variables) {
   const auto found = variables.find(kRayLeavesIt);
   return found != variables.end() && !found->second.empty() && found->second != "0";

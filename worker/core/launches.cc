@@ -346,7 +346,7 @@ std::vector<wire::HeldRank> Launches::Held() const {
   std::vector<wire::HeldRank> held;
   for (const auto& [key, run] : runs_) {
     for (const Rank& rank : run.ranks) {
-      // One that is done waits for the epoch's end: the head is to know that it still does.
+      // A rank that is done waits for the epoch's end: the head must learn that it still does.
       const Process* process = context_.processes.Find(rank.process);
       if (rank.done && (process == nullptr || process->exited)) continue;
       wire::HeldRank each;

@@ -199,10 +199,10 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     if (done.outcome == wire::Outcome::kFailed && done.failure.exit_code == 0)
       done.failure.exit_code = kFailedExitCode;
   } else if (process.ordered) {
-    // Of a launch that failed it is one that was stopped: the failure is another's.
+    // A served rank of a failed launch counts as stopped: the failure is another's.
     const bool served = process.end.outcome == wire::Outcome::kSucceeded;
     done.outcome = served ? wire::Outcome::kSucceeded : wire::Outcome::kCancelled;
-    // Its launch has not asked for that: it is what its launch failed of.
+    // The launch did not ask for that end, so it failed of it.
     if (process.taken_along) done.outcome = wire::Outcome::kFailed;
     done.failure.kind = process.end_kind;
     done.failure.cause = process.end.reason;
@@ -223,7 +223,7 @@ void Launches::Finish(Run& run, Rank& rank, const Process& process, Instant now,
     done.failure.peak_rss_kib = process.exit.peak_rss_kib;
   } else {
     ExitInfo exit = process.exit;
-    if (rank.result) exit.signal = 0;  // it had failed before: how it left then is no cause
+    if (rank.result) exit.signal = 0;  // failed before: how it left then is no cause
     DescribeExit(context_.facts, RankName(process.rank), process.pid, exit, &done.failure);
   }
   Report(run, rank, std::move(done), std::move(attachment), now, out);

@@ -47,10 +47,10 @@ void Launches::Stop(const wire::StopRanks& stop, Instant now, Effects* out) {
       } else if (!run.roster) {
         context_.processes.End(*process, end, now, out);
       } else if (RunsCode(run, rank, *process)) {
-        if (stop.where && !rank.program.empty())  // it cannot be asked
+        if (stop.where && !rank.program.empty())  // cannot be asked
           SayWhere(run, rank, "  it runs a program: " + rank.program + "\n", out);
         context_.processes.Stop(*process, order, now, out);
-      } else if (stop.where || order.peer_lost) {  // it serves the driver, which may wait for it
+      } else if (stop.where || order.peer_lost) {  // serves the driver, which may wait for it
         wire::Message message;
         wire::ProcessStop no_signal;
         no_signal.where = stop.where;

@@ -11,7 +11,7 @@ constexpr std::size_t kBytes = 4096;
 constexpr std::size_t kLinesBefore = 8;
 constexpr std::string_view kFatal = "Fatal Python error: ";
 constexpr std::string_view kCurrent = "Current thread 0x";
-// What the fault handler writes below that line begins so.
+// Beginnings of the fault handler's lines below that one.
 constexpr std::string_view kOfHandler[] = {
     "  ",     "Current thread ", "Thread 0x", "Extension modules: ", "Python runtime state: ",
     "Stack ", "Binary file "};
@@ -32,7 +32,7 @@ Lines Split(std::string_view text) {
   return lines;
 }
 
-// Where the fault handler began, if nothing else was said since; else the end.
+// Returns the place where the fault handler began, if nothing else was printed since; else the end.
 Lines::const_iterator FindFatal(const Lines& lines) {
   for (auto line = lines.end(); line != lines.begin();) {
     --line;

@@ -57,10 +57,10 @@ constexpr std::array kRows = {
     Row{"mlflow", "MLFLOW_*", false},
 };
 
-// What these patterns take in and is read when it is used: for these no process need be started
-// anew.
+// Variables that these patterns match and that are read when they are used: for these no process
+// need be started anew.
 constexpr std::array kReadAtUse = {
-    // Told to the pools after the fork (`_process/threads.py`).
+    // Passed to the pools after the fork (`_process/threads.py`).
     std::string_view("OMP_NUM_THREADS"),
     std::string_view("OPENBLAS_NUM_THREADS"),
     std::string_view("OPENBLAS_DEFAULT_NUM_THREADS"),

@@ -251,7 +251,7 @@ void ReservationTable::Remember(const GroupId& group, std::uint64_t attempt) {
 
 bool ReservationTable::Conserves() const {
   Amounts sum = node_.Free();
-  Amounts twice = node_.owed();  // what is in use twice, or is held by one and another's to use
+  Amounts twice = node_.owed();  // amounts in use twice, or held by one and promised to another
   for (const auto& [key, lease] : leases_) {
     if (lease.has_parent) continue;
     Add(twice, {{kCpu, lease.lent}});

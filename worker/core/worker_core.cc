@@ -78,7 +78,7 @@ void WorkerCore::OnNodeRegistered(const wire::NodeRegistered& message, Instant n
   periods_.measures.reset();
   if (message.measures_ms > 0) periods_.measures = std::chrono::milliseconds(message.measures_ms);
   if (message.lease_ms > 0) periods_.lease = std::chrono::milliseconds(message.lease_ms);
-  renewed_ = registering_;  // its sending: the answer may be older than it looks
+  renewed_ = registering_;  // time of its sending: the answer may be older than it looks
   actors_.Renew(renewed_, out);
   beats_sent_.clear();
   out->push_back(SaveState{context_.node, message.name, incarnation_, head_incarnation_});
@@ -267,8 +267,8 @@ void WorkerCore::EndLease(const ReservationKey& key, Instant now, Effects* out) 
   for (const ProcessId id : context_.leases.ProcessesOf(key)) {
     Process* process = context_.processes.Find(id);
     if (process == nullptr) continue;
-    // Its last word, or its own end as a program, has a clock of its own; what it holds is free
-    // when it is gone.
+    // A last word, or the process's own end as a program, has a clock of its own; its holdings are
+    // free when it is gone.
     const bool clocked = process->ending == Process::Ending::kStopping ||
                          process->ending == Process::Ending::kLeaving;
     if (clocked) continue;
@@ -317,7 +317,7 @@ Effects WorkerCore::Leave(const std::string& reason, Instant now) {
     end.reason = "its node leaves: " + reason;
     for (const auto& [id, process] : context_.processes.all()) {
       Process& each = *context_.processes.Find(id);
-      if (each.ending == Process::Ending::kStopping) continue;  // it says its last word already
+      if (each.ending == Process::Ending::kStopping) continue;  // already sends its last word
       each.taken_along = each.ending == Process::Ending::kNo;
       if (each.taken_along) each.end_kind = wire::FailureKind::kNodeLeaves;
       if (each.taken_along && launches_.Drain(each, end.reason, now, &out)) continue;

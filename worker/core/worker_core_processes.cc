@@ -57,7 +57,7 @@ Effects WorkerCore::OnProcessMessage(ProcessId id, wire::Message message, Instan
     relays_.Up(*process, std::move(message), context_.outbox, &out);
     return Done(std::move(out), now);
   }
-  // Of those that were revoked before it was there.
+  // The process was revoked before it was there.
   const bool begins =
       wire::Holds<wire::ActorReady>(message.body) || wire::Holds<wire::RankPrepared>(message.body);
   if (begins && !revoked_.tokens.empty())
@@ -139,7 +139,7 @@ std::string WorkerCore::CallSocketOf(ProcessId id) const {
 Effects WorkerCore::OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now) {
   Effects out;
   if (!launches_.OnBlob(ticket, path, now, &out) && !actors_.OnBlob(ticket, path, &out)) {
-    out.push_back(ForgetBlob{ticket});  // whoever wanted it has ended
+    out.push_back(ForgetBlob{ticket});  // nobody wants it any more
   }
   return Done(std::move(out), now);
 }

@@ -51,7 +51,7 @@ std::string AfterColon(const std::string& line) {
   return colon == std::string::npos ? line : line.substr(colon + 2);
 }
 
-// What is not known is -1.
+// -1 means not known.
 std::uint64_t NumberIn(const std::string& line) {
   std::int64_t number = 0;
   std::from_chars(line.data(), line.data() + line.size(), number);
@@ -244,7 +244,7 @@ placement::Fabric ReadFabric(const std::string& root, const Addresses& addresses
 
 std::vector<placement::NvLinks> GroupLinks(const std::vector<GpuLinks>& gpus) {
   std::vector<placement::NvLinks> groups;
-  std::vector<std::uint32_t> last;  // of each group
+  std::vector<std::uint32_t> last;  // last number of each group
   for (const GpuLinks& gpu : gpus) {
     if (gpu.links == 0) continue;
     const std::string id = std::to_string(gpu.index);

@@ -29,7 +29,7 @@ constexpr Result kSuccess = 0;
 constexpr unsigned kTemperatureOfGpu = 0;            // NVML_TEMPERATURE_GPU
 constexpr unsigned kClockOfSm = 1;                   // NVML_CLOCK_SM
 constexpr unsigned long long kXidCriticalError = 8;  // nvmlEventTypeXidCriticalError
-constexpr int kEventsMax = 1000;                     // that are taken at once
+constexpr int kEventsMax = 1000;  // events taken at once
 constexpr std::size_t kXidsMax = 64;                 // different ones of a device
 
 struct Api {

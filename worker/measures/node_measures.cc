@@ -117,7 +117,7 @@ void NodeMeasurer::ReadNetwork(std::vector<wire::Measure>& to) const {
   std::size_t interfaces = 0;
   for (std::string line; interfaces < kInterfacesMax && std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;  // one of the two lines of headings
+    if (colon == std::string::npos) continue;  // a line of headings
     std::string name = line.substr(0, colon);
     name.erase(0, name.find_first_not_of(' '));
     if (name == "lo") continue;

@@ -10,14 +10,14 @@
 namespace troupe::api {
 namespace {
 
-constexpr std::size_t kNodeBytes = 64;  // what a value takes besides its text, roughly
+constexpr std::size_t kNodeBytes = 64;  // memory of a value besides its text, roughly
 constexpr char kPlain[] =
     "\n  C++ takes None, bool, int, float, str, bytes, and lists, tuples and dicts of them";
 
 struct Node {
-  Value scalar;  // of what is no container
+  Value scalar;  // a value that is no container
   Value::Kind kind = Value::Kind::kNone;
-  std::vector<std::uint32_t> items;  // of a dict: key, value, key, value
+  std::vector<std::uint32_t> items;  // items of a dict: key, value, key, value
 };
 
 class Reader {
@@ -89,7 +89,7 @@ class Reader {
     node.items = std::move(items);
     PushNode(std::move(node));
   }
-  /// What lies above the last mark, or the last `count`, taken off the stack.
+  /// Takes everything above the last mark, or the last `count` values, off the stack.
   bool Pop(std::size_t count, std::vector<std::uint32_t>* items) {
     const std::size_t floor = marks_.empty() ? 0 : marks_.back();
     if (stack_.size() < floor + count) return false;

@@ -29,7 +29,7 @@ Status Wrong(const char* what) {
                    std::string("bytes that are no frame of a bulk link: ") + what);
 }
 
-/// Whether the numbers can be, whatever was said before.
+/// Returns true if the numbers are valid, whatever came before.
 bool Sound(const BulkFrame& frame) {
   switch (frame.word) {
     case BulkWord::kHello:

@@ -22,7 +22,7 @@ void BulkPulls::Unlinked() {
   for (auto& [id, pull] : pulls_) pull.asked = pull.came;
 }
 
-/// One part tells the size; the others are asked for then.
+/// The first part brings the size; then the others are asked for.
 bool BulkPulls::Wants(const Pull& pull) const {
   return pull.total ? pull.asked < *pull.total : pull.asked == 0;
 }

@@ -14,7 +14,7 @@ void RemoteHeld::Move(Entry& entry, State state) {
   entry.state = state;
 }
 
-/// Its state is news to the other end.
+/// Puts the entry's new state into the news for the other end.
 void RemoteHeld::Say(Entries::iterator at) {
   Entry& entry = at->second;
   entry.number = ++numbers_;

@@ -58,7 +58,7 @@ bool RemoteLent::Tell(const store::ObjectId& name, std::uint16_t flags, std::uin
   frame.total = bytes;
   AppendBulkFrame(out, frame);
   for (const store::ObjectId& each : inside) ++inside_[each];
-  Forget(found->second);  // told of before, on a link that is gone
+  Forget(found->second);  // reported before, on a link that is gone
   found->second.inside = std::move(inside);
   return true;
 }

@@ -48,7 +48,7 @@ bool RemoteNames::Lost(const store::ObjectId& id) const {
 RemoteNames::Tell RemoteNames::LentOn(const store::ObjectId& id, bool lent) {
   if (!store::IsLife(id)) return Tell::kNobody;
   const bool stands_in = StandsIn(id);
-  if (id.owner == self_ && !stands_in) return Tell::kNobody;  // it ends with this process
+  if (id.owner == self_ && !stands_in) return Tell::kNobody;  // ends with this process
   std::size_t& times = lent_on_[id];
   const bool news = lent ? times++ == 0 : times != 0 && --times == 0;
   if (times == 0) lent_on_.erase(id);

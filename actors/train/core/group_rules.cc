@@ -64,7 +64,7 @@ GroupEffects GroupRules::OnFormFailed(Instant now, const std::string& why) {
 GroupEffects GroupRules::OnStop(Instant now, const std::string& reason) {
   if (state_ != GroupState::kForming && state_ != GroupState::kReady) return {};  // GR5, GR8
   const bool quiet = state_ == GroupState::kReady && call_ == Call::kNone;
-  if (call_ == Call::kDestroy) return {};  // it is local by then, and waits for nobody
+  if (call_ == Call::kDestroy) return {};  // local by then, and waits for nobody
   state_ = GroupState::kStopping;
   reason_ = reason;
   return Do(quiet && can_revoke_ ? Call::kRevoke : Call::kAbort, now,

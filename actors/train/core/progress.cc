@@ -45,7 +45,7 @@ void ProgressWatch::OnEntered(std::uint64_t seq, Instant now) {
 void ProgressWatch::OnFinished(std::uint64_t seq, Instant now) {
   seq = std::min(seq, entered_);
   while (!running_.empty() && running_.front().seq <= seq) {
-    // One that was entered behind another began when that one ended.
+    // An operation entered behind another one began when that one ended.
     times_.Add(now - std::max(running_.front().entered, last_end_));
     last_end_ = now;
     running_.pop_front();

@@ -16,7 +16,7 @@ struct Bool {
   std::uint8_t value;
 };
 
-/// What numbers of a type are computed in, and how they come there and back.
+/// The type in which numbers are computed, and the conversions.
 template <class T>
 struct Computed {
   // Unsigned and not below int: signed overflow, also of promoted small types, is undefined.

@@ -170,7 +170,8 @@ StatusOr<Met> Dial(const Card& card, bool is_here, int peer, Dialler me, const S
 Status Guests::Admit(int door, bool is_unix, Instant now) {
   UniqueFd fd(accept4(door, nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd.valid()) {
-    // Of these alone another try says more; with too few descriptors it would be tried for ever.
+    // Only these errors may go away at another try; with too few descriptors it would be tried for
+    // ever.
     const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
     return is_short ? MakeError(ErrorCode::kConnection, Why("taking the connection of a rank"))
                     : absl::OkStatus();

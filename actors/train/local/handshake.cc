@@ -70,7 +70,7 @@ std::uint32_t NameOf(Dialler dialler) {
                                                         << kRankBits;
 }
 
-/// What only who knows the secret can say of this meeting; each end has words of its own.
+/// Proves knowledge of the secret for this meeting; each end has words of its own.
 std::string Proof(const Secret& secret, std::string_view end, std::string_view dialler_nonce,
                   std::string_view answerer_nonce, std::uint32_t dialler, int answerer) {
   std::string said(end);

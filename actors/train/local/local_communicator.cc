@@ -14,7 +14,8 @@ namespace troupe::train {
 namespace {
 
 constexpr const char* kReleased = "it was released";
-constexpr int kRanksMax = 4096;  // of a group over several nodes: a piece is cut into so many parts
+constexpr int kRanksMax = 4096;  // limit because a piece of a group over several nodes is cut into
+                                 // so many parts
 
 // How long a word of another node is waited for that is on its way, or should be.
 constexpr Duration kWordWithin = std::chrono::seconds(5);
@@ -174,7 +175,7 @@ std::string LocalCommunicator::Absent(std::uint64_t number) {
 StatusOr<std::vector<Met>> LocalCommunicator::Meet(const Patience& patience) {
   std::vector<Met> all;
   const auto channels_of = [this](int peer) { return places_.is_here(peer) ? 1 : kChannels; };
-  int missing = 0;  // that come to this rank
+  int missing = 0;  // messages that come to this rank
   for (int peer = 0; peer < spec_.size; ++peer) {
     if (peer > spec_.rank) missing += channels_of(peer);
     for (int channel = 0; peer < spec_.rank && channel < channels_of(peer); ++channel) {
@@ -300,7 +301,7 @@ Status LocalCommunicator::AwaitVerdict(int peer) {
     MutexLock lock(mutex_);
     for (;;) {
       end = ends_[static_cast<std::size_t>(peer)];
-      // Of another node's rank the end of what it sends may be seen before its last word.
+      // The end of a remote rank's connection may be seen before its last word.
       const Duration within = end.text.empty() ? kWordWithin
                               : end.is_judged  ? spec_.verdict_within
                                                : Duration::zero();

@@ -68,7 +68,7 @@ void LocalRunner::Run() {
       if (status.ok()) status = collectives_->Run(operation, next->work->seq());
     if (obs::Tracing()) Record(span, *next->work, next->operations);
     const auto work = next->work;
-    // What it says of its end may depend on what is still to be heard.
+    // The text of the end may depend on messages that are still to come.
     const Status told = status.ok() ? status : ended_(status);
     {
       MutexLock lock(mutex_);

@@ -8,7 +8,7 @@ namespace troupe::train {
 namespace {
 
 constexpr Duration kLongest =
-    std::chrono::hours(24);  // of one sleep: a clock's time may not overflow
+    std::chrono::hours(24);  // longest single sleep: a clock's time may not overflow
 
 }  // namespace
 

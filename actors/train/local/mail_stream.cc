@@ -60,7 +60,7 @@ bool MailStream::MoveOut() {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return moved;
     if (sent < 0) {
-      // What came before is still read, until that ends too; this is taken by nobody.
+      // Earlier bytes are still read, until they end too; nobody takes these.
       out_->read.store(out_->written.load());
       return true;
     }

@@ -12,7 +12,7 @@ namespace troupe::train {
 namespace {
 
 constexpr std::size_t kPartsOfAWrite = 8;
-// Of a large part so much is taken at once: each waking of a thread costs as much as copying that.
+// Bytes of a large part taken at once: each waking of a thread costs as much as copying that many.
 constexpr std::size_t kWakeBytesMax = 256 << 10;
 
 std::size_t WholeOf(const PartNote& note) {
@@ -23,7 +23,7 @@ bool SamePart(const PartNote& a, const PartNote& b) {
   return SameWork(a.work, b.work) && a.stage == b.stage && a.bytes == b.bytes && a.zero == b.zero;
 }
 
-/// What is left of a part, as a note and bytes; how many of the two.
+/// Returns the rest of a part as a note and bytes, and the number of the two.
 std::size_t Rest(std::size_t moved, PartNote* note, std::byte* memory, std::size_t bytes,
                  iovec* into) {
   std::size_t count = 0;
@@ -170,7 +170,7 @@ void PartStream::End() {
   closed_ = true;
   sent_.store(sends_);
   ended_.store(true);
-  shutdown(fd_.get(), SHUT_RDWR);  // who waits for it looks again
+  shutdown(fd_.get(), SHUT_RDWR);  // wakes the waiting thread
   changed_();
 }
 

@@ -8,7 +8,7 @@
 namespace troupe::train {
 namespace {
 
-constexpr std::size_t kOneRoundBytes = 32 << 10;  // of all ranks together
+constexpr std::size_t kOneRoundBytes = 32 << 10;  // sum over all ranks
 
 }  // namespace
 
@@ -98,7 +98,7 @@ Status Pieces::Reduce(const Operation& operation) {
   const bool gets = operation.kind == Collective::kAllReduce || operation.root == area_.rank();
   const Reducer reduce = ReducerOf(operation.type, operation.op);
   const std::size_t section = area_.section_bytes();
-  /// Where a rank's share of a piece begins in the whole, and its bytes.
+  /// Begin and size of a rank's share of a piece.
   const auto share = [&](std::uint64_t piece, std::size_t rank) {
     const std::size_t begin = piece * area_.slot_bytes();
     const std::size_t bytes = std::min(area_.slot_bytes(), total - begin);

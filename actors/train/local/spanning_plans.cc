@@ -7,11 +7,11 @@
 namespace troupe::train {
 namespace {
 
-constexpr std::size_t kOneStepBytes = 64 << 10;  // that a node sends
+constexpr std::size_t kOneStepBytes = 64 << 10;  // bytes that a node sends in one step
 
 std::size_t Down(std::size_t bytes) { return bytes / 64 * 64; }
 
-/// Of an all-to-all's piece: what goes to each rank.
+/// Bytes of an all-to-all's piece for each rank.
 std::size_t ExchangedBytes(const Places& places) {
   return Down(kSpanningBytes / static_cast<std::size_t>(places.ranks_of_a_node_max()));
 }
@@ -97,12 +97,12 @@ Status SpanningPieces::Reduce(const Operation& operation) {
     return all_get || node == places_.node_of(operation.root);
   };
   const std::size_t each = Down(kSpanningBytes / static_cast<std::size_t>(rails)) *
-                           static_cast<std::size_t>(rails);  // of a piece
+                           static_cast<std::size_t>(rails);  // rails of a piece
   const auto rail_of = [&](int node) {
     return places_.ranks_of(node)[static_cast<std::size_t>(places_.place())];
   };
   const auto bytes_of = [&](std::uint64_t piece) { return std::min(each, total - piece * each); };
-  // Where a piece's results are put together.
+  // The memory in which a piece's results are put together.
   const auto results = [&](std::uint64_t piece, std::uint64_t number) {
     if (!is_alone()) return area_.Result(number);
     return gets ? Out(operation) + piece * each : SlotOf(number).mine.get();

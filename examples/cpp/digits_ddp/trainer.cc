@@ -37,8 +37,8 @@ class DoneWork : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-/// What the reducer needs of a process group: sums of float tensors. A member that dies makes it
-/// throw, and backward() with it.
+/// The parts of a process group that the reducer needs: sums of float tensors. A member that dies
+/// makes it throw, and backward() with it.
 class GroupBackend : public c10d::Backend {
  public:
   explicit GroupBackend(troupe::train::Group group)

@@ -39,7 +39,8 @@ struct AskedLaunch {
 std::optional<ArchiveQuery> NeedOfList(const State& state, const wire::ListLaunches& list) {
   if (list.limit == 0 || list.open_only || list.in_memory) return std::nullopt;
   ArchiveQuery query;
-  query.limit = std::min<std::size_t>(list.limit, kLaunchPageMax) + 1;  // whether there is more
+  // A further one tells whether there is more
+  query.limit = std::min<std::size_t>(list.limit, kLaunchPageMax) + 1;
   if (!list.request.IsNil()) {
     if (state.requests.count(list.request) > 0) return std::nullopt;
     query.by = ArchiveQuery::By::kRequest;
@@ -55,7 +56,7 @@ std::optional<ArchiveQuery> NeedOfList(const State& state, const wire::ListLaunc
   return query;
 }
 
-// What has to be read for this request; nullopt: nothing.
+// Returns the query that this request needs; nullopt: none.
 std::optional<ArchiveQuery> NeedOf(const State& state, const wire::Body& body) {
   ArchiveQuery query;
   if (const auto* list = wire::GetIf<wire::ListLaunches>(&body)) return NeedOfList(state, *list);
@@ -100,7 +101,7 @@ void Retire(Turn& turn, const Launch& launch) {
 
 // Puts the launch of a record into the state, for one step.
 bool PutBack(State& state, const EndedRecord& record) {
-  if (state.launches.count(record.launch) > 0) return false;  // it had not left yet
+  if (state.launches.count(record.launch) > 0) return false;  // had not left yet
   for (const wire::Event& event : record.events) Apply(state, event);
   return state.launches.count(record.launch) > 0;
 }
@@ -218,7 +219,7 @@ bool HoldForRecall(Turn& turn, const MessageFrom& input) {
 
 void OnRecalled(Turn& turn, const Recalled& input) {
   const std::optional<MessageFrom> request = turn.state.recalls.Take(input.session, input.ticket);
-  if (!request) return;  // its session is over
+  if (!request) return;  // the session is over
   std::vector<LaunchId> put_back;
   for (const EndedRecord& record : input.records) {
     if (PutBack(turn.state, record)) put_back.push_back(record.launch);

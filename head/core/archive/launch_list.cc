@@ -13,7 +13,7 @@
 namespace troupe::head {
 namespace {
 
-// Whether the launch is among those that a list is asked for.
+// A filter of launches: those a list is asked for.
 class Wanted {
  public:
   explicit Wanted(const wire::ListLaunches& list)
@@ -61,7 +61,7 @@ void OnListLaunches(Turn& turn, const Request& request, const wire::ListLaunches
     if (bytes > kListBytesMax && !list.launches.empty()) break;
     list.launches.push_back(std::move(info));
   }
-  // Those of the archive are told by pages alone.
+  // Archived launches are listed only in pages.
   const bool archived =
       message.limit == 0 && !message.open_only && !message.in_memory &&
       !turn.state.tombstone_order.empty();

@@ -19,7 +19,7 @@ namespace {
 
 bool Runs(const Rank& rank) { return rank.done.outcome == wire::Outcome::kNone; }
 
-// Whether a group that is to be formed is waited for.
+// Returns true if a group that is to be formed is waited for.
 bool Forming(const Launch& launch) {
   return launch.on_nodes() && launch.ending.step == Ending::Step::kNo &&
          launch.regroup.epoch > launch.regroup.formed.group_epoch;
@@ -63,7 +63,7 @@ void SendLost(Turn& turn, Launch& launch) {
   }
 }
 
-// What each node is told of the group that was formed last, in one pass over its members.
+// Builds each node's message about the group that was formed last, in one pass over its members.
 std::map<NodeId, wire::FormGroup> WordsOnFormed(const Launch& launch) {
   const wire::GroupReformed& formed = launch.regroup.formed;
   wire::FormGroup form;
@@ -84,8 +84,8 @@ std::map<NodeId, wire::FormGroup> WordsOnFormed(const Launch& launch) {
   return words;
 }
 
-// Those that run and have not come. Ranks come one by one, so it is counted where one ends and
-// where a group begins to be waited for, and down with each that comes.
+// Counts the running ranks that have not come. Ranks come one by one, so it is counted where one
+// ends and where a group begins to be waited for, and down with each that comes.
 void CountMissing(Launch& launch) {
   launch.regroup.missing = 0;
   for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {

@@ -21,7 +21,7 @@ bool Replaces(const Launch& launch) {
          launch.ending.step == Ending::Step::kNo;
 }
 
-// Whether a process may be started there, in this reservation.
+// Returns true if a process may be started there, in this reservation.
 bool MayStartOn(const Node* node, const Lease& lease) {
   if (node == nullptr || node->dead || node->leaving || node->draining) return false;
   const auto holding = node->holdings.find(lease);
@@ -43,8 +43,8 @@ std::vector<const Group*> SparesOf(const State& state, const Launch& launch) {
   return spares;
 }
 
-// Where it has devices, its number among them, of which it sees no others; else the next on that
-// node that no rank has.
+// Returns the local rank: on a node with devices, its number among them, of which it sees no
+// others; else the next on that node that no rank has.
 std::uint32_t LocalRankOn(const Launch& launch, const Group& spare, const wire::BundlePlace& here) {
   std::uint32_t next = 0;
   if (!here.gpu_ids.empty()) {
@@ -127,7 +127,7 @@ void QueueSpares(Turn& turn, const Launch& launch) {
   turn.state.dirty = true;
 }
 
-// Whether this node came to the launch with ranks that died elsewhere: no attempt began on it.
+// Returns true if this node came to the launch after ranks died elsewhere: no attempt began on it.
 bool Joined(const Launch& launch, const NodeId& node) {
   return std::none_of(launch.ranks.begin(), launch.ranks.end(), [&node](const Rank& rank) {
     return rank.node == node && rank.group.IsNil();

@@ -39,7 +39,7 @@ bool InGroup(const Launch& launch) {
          launch.ending.step == Ending::Step::kNo && launch.regroup.epoch <= FormedEpoch(launch);
 }
 
-// Its number in the group that there is now; as many as the launch has ranks: it is not in it.
+// Returns the rank's number in the current group; the launch's number of ranks if it is not in it.
 std::uint32_t GroupRank(const Launch& launch, std::uint32_t rank) {
   if (launch.regroup.formed.group_epoch == 0) return rank;
   const std::vector<std::uint32_t>& members = launch.regroup.formed.members;
@@ -79,7 +79,8 @@ std::string Counted(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// What the first of `missing` is said to have done, and what the others wait for.
+// Returns the cause: the last act of the first of `missing`, and the operation that the others wait
+// for.
 std::string CauseOf(const Launch& launch, const std::vector<std::uint32_t>& missing) {
   const ReturnedInquiry& inquiry = launch.returned;
   const wire::RankAwaits& word = inquiry.word;

@@ -11,7 +11,7 @@
 namespace troupe::head {
 namespace {
 
-// What a launch says of itself (troupe/_code/travelled.py).
+// Keys of a job in a launch's own terms (troupe/_code/travelled.py).
 constexpr std::string_view kJobDoor = "door=job", kJobId = "about.id=", kRequestOfKey = "request=";
 
 StatusOr<std::vector<LaunchId>> ParseAfter(std::string_view text) {

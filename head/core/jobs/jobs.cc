@@ -50,7 +50,7 @@ void Fail(Turn& turn, Launch& launch, const LaunchId& before) {
   WriteMarker(turn, launch, std::move(verdict));
 }
 
-// Whoever is to start after a launch, by that launch.
+// Launches that start after another one, by that one.
 std::multimap<LaunchId, LaunchId> Followers(const Turn& turn) {
   std::multimap<LaunchId, LaunchId> followers;
   for (const LaunchId& id : turn.state.waiting_after) {
@@ -59,8 +59,8 @@ std::multimap<LaunchId, LaunchId> Followers(const Turn& turn) {
   return followers;
 }
 
-// Those that a marker written here ends are gone over here, too, so that a chain of launches takes
-// no stack.
+// Fails also those after launches that end here, in one loop, so that a chain of launches takes no
+// stack.
 void FailThoseAfter(Turn& turn) {
   if (std::exchange(turn.state.failing_jobs, true)) return;
   const std::multimap<LaunchId, LaunchId> followers = Followers(turn);

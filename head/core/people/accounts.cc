@@ -14,13 +14,13 @@ namespace {
 constexpr Duration kNoteUsageEvery = std::chrono::minutes(5);
 constexpr double kSecondUs = 1e6;
 
-// What is inside another reservation takes nothing more, and a spare takes the place of ranks that
-// the launch's own reservation still counts.
+// Returns false for groups inside another reservation, which take nothing more, and for a spare,
+// which takes the place of ranks that the launch's own reservation still counts.
 bool IsTopLevel(const Group& group) {
   return group.spec.parent.IsNil() && group.spec.replaces.empty();
 }
 
-// What of a user's account one group is.
+// Returns one group's part of a user's account.
 Account PartOf(const State& state, const Group& group) {
   Account part;
   if (!group.live() || !IsTopLevel(group)) return part;

@@ -15,7 +15,7 @@ namespace {
 namespace json = boost::json;
 using async::Task;
 
-constexpr std::uint64_t kJobTokenLifeS = 10ull * 365 * 24 * 3600;  // it ends with the job
+constexpr std::uint64_t kJobTokenLifeS = 10ull * 365 * 24 * 3600;  // ends with the job
 constexpr char kJobsScope[] = "jobs";
 constexpr double kGraceMaxS = 86400;
 

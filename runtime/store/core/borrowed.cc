@@ -8,7 +8,7 @@
 namespace troupe::store {
 namespace {
 
-// What a lender waits for: the owner lists us, or nothing will ever be listed.
+// Pays lenders once their condition holds: the owner lists us, or nothing will ever be listed.
 void PayLenders(Turn& turn, const ObjectId& id, BorrowedObject& ref) {
   for (const auto& [lender, loan] : ref.owed) SettleLoan(turn, lender, loan, /*clean=*/true);
   ref.owed.clear();
@@ -82,7 +82,7 @@ void Continue(Turn& turn, const ProcessId& lender, const ObjectId& id, BorrowedO
   }
 }
 
-// What lies in a value that is not taken was lent all the same.
+// References inside a value that is not taken were lent all the same.
 void Decline(Turn& turn, const ProcessId& lender, const Answer* answer) {
   if (answer == nullptr) return;
   std::vector<ObjectId> unwanted = TakeContained(turn, lender, answer->contained);

@@ -73,7 +73,7 @@ void SettleLoan(Turn& turn, const ProcessId& lender, std::uint64_t loan, bool cl
 
 void OnRecall(Turn& turn, const ProcessId& lender, const Recall& message) {
   const bool came = !CountLoan(turn, lender, message.loan);
-  if (came && !Is(Mutant::kRecallClean)) return;  // it will be settled in its own time
+  if (came && !Is(Mutant::kRecallClean)) return;  // settled in its own time
   SettleLoan(turn, lender, message.loan, /*clean=*/true);
 }
 

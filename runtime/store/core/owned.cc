@@ -65,7 +65,7 @@ bool Fulfil(Turn& turn, const ObjectId& id, const Answer& answer, const ProcessI
   if (!wanted) {
     Uncontain(turn, contained);
     for (const Location& location : answer.value.locations) {
-      if (HasLocation(turn, id, location)) continue;  // the same reply again
+      if (HasLocation(turn, id, location)) continue;  // a repeated reply
       FreeLocation(turn, location, /*clean=*/true, /*orphan=*/false);
     }
     return false;

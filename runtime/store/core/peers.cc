@@ -23,7 +23,8 @@ bool AtStake(const State& state, const ProcessId& process, const Peer& peer) {
          BorrowsFrom(state, process);
 }
 
-// What ends for everybody who can no longer hear of a process: as a lender, an owner and a maker.
+// Ends all that others shared with a process that nobody can hear of any more: as a lender, an
+// owner and a maker.
 void EndShared(Turn& turn, const ProcessId& process, std::string_view cause) {
   VoidLoansTo(turn, process);
   ForgetLender(turn, process);

@@ -1,4 +1,4 @@
-// What a link makes of the head's word, word by word.
+// Rules of a link that follows the head's reports, one by one.
 #include "actors/api/core/link_state.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ namespace {
 
 ObjectStore& Store() { return *ObjectStore::Current(); }
 
-/// Where references come from; asks nothing of it.
+/// A source of references that asks nothing of it.
 class Deaf : public RemoteSource {
  public:
   void Want(const store::ObjectId&, std::uint64_t) override {}
@@ -29,7 +29,7 @@ class Deaf : public RemoteSource {
   void LentOn(const store::ObjectId&, std::uint64_t, bool) override {}
 };
 
-/// The same, and counts what it is told.
+/// A source of references that counts its messages.
 class Told : public RemoteSource {
  public:
   void Want(const store::ObjectId&, std::uint64_t) override { ++wanted; }
@@ -115,7 +115,7 @@ class BulkLinkTest : public testing::Test {
     AppendBulkFrame(bytes, frame);
     return bytes;
   }
-  /// What giver_ answers to these bytes, over a link whose other end is this test.
+  /// Returns giver_'s answers to these bytes, over a link whose other end is this test.
   std::vector<BulkFrame> Answers(const std::string& words) {
     EXPECT_EQ(::write(raw_.get(), words.data(), words.size()), static_cast<ssize_t>(words.size()));
     for (std::size_t i = 0; i < 2 + Doubt::kRounds; ++i) giver_.Run(now_, ++round_);
@@ -218,7 +218,7 @@ TEST_F(BulkLinkTest, AResultIsKeptUntilItIsTaken) {
   EXPECT_TRUE(result->right);
   EXPECT_TRUE(Store().Knows(id));
   Unlink();
-  taker_.Took(id);  // said on the next link
+  taker_.Took(id);  // sent on the next link
   EXPECT_TRUE(taker_.WantsLink());
   Link();
   Turn();
@@ -275,7 +275,7 @@ TEST_F(BulkLinkTest, SilenceEndsAPull) {
   EXPECT_TRUE(taker_.Expire(now_ + BulkExchange::kSilence));
   EXPECT_EQ(ErrorCodeOf(result->status), ErrorCode::kTimeout);
   EXPECT_EQ(Store().figures().pool.in_use, 1u) << "what it was read from alone";
-  Turn();  // what still comes goes nowhere
+  Turn();  // later bytes are dropped
   Store().DropHandles({id});
 }
 

@@ -123,7 +123,7 @@ TEST_F(ObjectMoverTest, ASessionThatIsClaimedLaterFindsItsLink) {
   const SessionId session(5, 5);
   const std::shared_ptr<BulkSession> caller = BulkSession::Caller(5s);
   caller->Begun(session, actor_.target(), cluster_.Identity(wire::Role::kClient, kCaller));
-  caller->Give({id_});  // what it dials for
+  caller->Give({id_});  // reason to dial
   const std::shared_ptr<BulkSession> actors_side = BulkSession::Actor(session, Shown(kCaller));
   actors_side->Give({id_});
   EXPECT_EQ(Pull(*actors_side).get(), "right");

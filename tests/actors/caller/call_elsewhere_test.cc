@@ -42,7 +42,7 @@ class ElsewhereExecutor : public CallExecutor {
   bool Interrupted() override { return false; }
   bool HandlesSignals() const override { return false; }
 
-  std::mutex gil_;  // held by who serves
+  std::mutex gil_;  // locked by the serving thread
   int answered = 0;
 
  private:

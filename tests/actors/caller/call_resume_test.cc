@@ -25,7 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// What ran, in order; a call named "gate" waits inside until Open.
+/// The calls that ran, in order; a call named "gate" waits inside until Open.
 class Record {
  public:
   Hook hook() {

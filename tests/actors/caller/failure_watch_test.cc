@@ -81,7 +81,7 @@ TEST(FailureWatch, FW3_ItKeepsWhatItHangsOn) {
   FailureWatch failures;
   failures.Reserve(1);
   failures.Hang(slot);
-  slot->Release();  // its Ref is dropped meanwhile
+  slot->Release();  // drops the Ref meanwhile
   slot->Fill(kFlagReply | kFlagTaskError, "");
   EXPECT_TRUE(slot->Finish());
   Watched::UnhangAll(failures);

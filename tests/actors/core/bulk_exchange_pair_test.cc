@@ -16,11 +16,10 @@
 namespace troupe::actors {
 namespace {
 
-/// One of two ends over a simulated link: what BulkLink is over a real one. Values are their
-/// sizes.
+/// An end of a simulated link: takes BulkLink's part over a real one. Values are their sizes.
 struct End {
   BulkExchange exchange;
-  std::map<store::ObjectId, std::uint64_t> sizes;         // of its own values
+  std::map<store::ObjectId, std::uint64_t> sizes;  // sizes of its own values
   std::map<BulkExchange::PullId, store::ObjectId> pulls;  // not over
   std::map<BulkExchange::PullId, std::uint64_t> come;     // bytes of them
   std::set<store::ObjectId> results;                      // given as such, whose memory is held

@@ -38,7 +38,7 @@ BulkFrame PartFor(const BulkFrame& ask, std::uint64_t total) {
   return part;
 }
 
-/// What it says first, before answers.
+/// Returns its first words, before answers.
 std::deque<BulkFrame> Words(BulkExchange& exchange) {
   std::string out;
   exchange.AppendWords(out);
@@ -235,7 +235,7 @@ TEST(BulkExchange, BX6_AnAnswerAboutReferencesIsAwaitedLikeAValue) {
   Refs refs;
   exchange.BeginAwaiting(refs, kBegin);
   refs = {.awaits = true, .idle = false, .over = false};
-  exchange.BeginAwaiting(refs, kBegin + seconds(5));  // one more
+  exchange.BeginAwaiting(refs, kBegin + seconds(5));  // a further one
   EXPECT_EQ(exchange.Deadline(refs), kBegin + BulkExchange::kSilence);
   EXPECT_TRUE(exchange.Silent(refs, kBegin + BulkExchange::kSilence));
   exchange.Linked({}, kBegin + seconds(10));

@@ -32,7 +32,7 @@ std::string CallFrame(std::uint64_t sequence, std::uint64_t ack, std::size_t bod
   return std::string(frame.view());
 }
 
-/// One direction of a connection: bytes on their way.
+/// A direction of a connection: bytes on their way.
 struct Pipe {
   std::string bytes;
   std::string read;  // arrived, not a whole frame yet
@@ -243,7 +243,7 @@ class Pair {
     if (!hello.resumes) {
       ASSERT_TRUE(ran_.empty()) << "a second beginning after calls ran";
       session_ = hello.session;
-      actor_ = std::make_unique<ActorSession>();  // one begun before was never used
+      actor_ = std::make_unique<ActorSession>();  // a session begun before was never used
       actor_->AppendControl(ControlKind::kWelcome);
       return;
     }
@@ -261,7 +261,7 @@ class Pair {
   std::unique_ptr<ActorSession> actor_ = std::make_unique<ActorSession>();
   Pipe up_, down_, stale_;
   bool connected_ = false;
-  bool actor_knows_ = false;  // it read the hello of this connection
+  bool actor_knows_ = false;  // true once it has read the hello of this connection
   bool ended_ = false;
   std::optional<SessionId> session_;
   std::uint64_t ids_ = 0;

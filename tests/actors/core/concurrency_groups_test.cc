@@ -56,7 +56,7 @@ TEST(ConcurrencyGroups, AWithdrawnJobLeavesItsLine) {
   ASSERT_FALSE(groups.Begin(0, 3));
   EXPECT_EQ(groups.Withdraw([](int job) { return job == 2; }), 2);
   EXPECT_FALSE(groups.Withdraw([](int job) { return job == 2; }));
-  EXPECT_FALSE(groups.Withdraw([](int job) { return job == 1; }));  // it runs
+  EXPECT_FALSE(groups.Withdraw([](int job) { return job == 1; }));  // the job runs
   EXPECT_EQ(groups.End(0), 3);
   EXPECT_FALSE(groups.End(0));
   EXPECT_EQ(groups.running(0), 0);

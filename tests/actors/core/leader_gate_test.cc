@@ -54,7 +54,7 @@ TEST(LeaderGate, LG3_APromotedFollowerThatLeavesPassesTheLeadOn) {
   gate.Follow(b);
   gate.Follow(c);
   gate.Leave(a, sink);
-  gate.Leave(b, sink);  // its slot was done before it woke up to lead
+  gate.Leave(b, sink);  // the slot was done before the thread woke up to lead
   EXPECT_TRUE(gate.Leads(c));
   EXPECT_TRUE(gate.Leave(c, sink));
   EXPECT_TRUE(gate.vacant());

@@ -158,7 +158,8 @@ struct PlainNames {
   std::map<store::ObjectId, Known> known;
   std::map<store::ObjectId, std::set<ProcessId>> handed_on;
 
-  std::map<store::ObjectId, store::ObjectId> latest;  // that bears a name, if it is not over
+  std::map<store::ObjectId, store::ObjectId> latest;  // latest object with a name, if it is not
+                                                      // over
 
   store::ObjectId Here(const store::ObjectId& name) const {
     const auto found = latest.find(name);

@@ -64,7 +64,7 @@ TEST(SlotRing, SR2_AnOwningPointerIsMovedInAndOutAndEndsWithTheRing) {
   const auto value = std::make_shared<int>(7);
   {
     SlotRing<std::shared_ptr<int>> ring;
-    for (int i = 0; i < 200; ++i) ring.Put(value);  // it grows
+    for (int i = 0; i < 200; ++i) ring.Put(value);  // grows
     EXPECT_EQ(value.use_count(), 201);
     EXPECT_EQ(ring.Take(5), value);
     EXPECT_EQ(ring.Take(5), nullptr);

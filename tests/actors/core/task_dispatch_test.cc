@@ -178,7 +178,7 @@ TEST(TaskDispatch, WhatAFunctionTakesIsLearned) {
   EXPECT_EQ(kind.depth(), 1u);
 }
 
-/// What is with each lane, in the order it went there.
+/// A model of each lane's tasks, in the order they went there.
 class Model {
  public:
   void Check(const TaskDispatch& line) const {

@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Of a call whose channel gave up dialling, whether it was made before that or after.
+/// The error of a call whose channel gave up dialling, made before that or after.
 auto NotSent() { return HasSubstr(ErrorText(ErrorCode::kNotSent)); }
 
 TEST(CallTls, AnActorIsCalledThroughItsWorkersPort) {

@@ -50,7 +50,7 @@ class Process : public ObjectLinks::Events {
   }
   std::vector<SegmentKey> WantedFrom(const ProcessId&) override { return wanted; }
 
-  /// One turn of what the store's thread does; waits for at most a moment.
+  /// Runs one turn of the store's thread; waits for at most a moment.
   void Turn() {
     epoll_event events[16];
     const int count = poll_.Wait(events, 16, 1);
@@ -160,7 +160,7 @@ TEST(ObjectLinks, ADescriptorComesOncePerRequestAndItsEndIsTold) {
   Process a;
   Process b;
   a.wanted = {{b.self(), 1}};
-  a.links().Want({b.self(), 1}, b.self());  // asked for before there is a link, said once it is up
+  a.links().Want({b.self(), 1}, b.self());  // requested before there is a link, sent once it is up
   ASSERT_TRUE(Until({&a, &b}, [&] { return !a.frames.empty(); }));
   EXPECT_EQ(a.frames.back().word, ObjectWord::kHere);
   EXPECT_GE(a.got.get(), 0);

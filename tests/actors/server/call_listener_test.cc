@@ -37,7 +37,7 @@ class CallListenerTest : public ::testing::Test {
     });
     return let_in;
   }
-  /// Whether the socket is said to be readable.
+  /// Returns true if the socket is said to be readable.
   bool Told() {
     epoll_event event{};
     return ::epoll_wait(epoll_.get(), &event, 1, 0) == 1 && event.data.u64 == kEvent;

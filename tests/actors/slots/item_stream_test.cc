@@ -68,7 +68,7 @@ TEST(ItemStream, IS3_WhatWasGivenBeforeIsNotAskedForAgain) {
   EXPECT_FALSE(items.PutBy(1, fill, &finished));  // a third one
 }
 
-/// One value and one that is on its way; the slot of that one.
+/// Adds one value and one that is on its way; returns the slot of the latter.
 Answer* PutTwo(ItemStream& items, AnswerList* finished) {
   Answer* later = nullptr;
   items.Put(kItem, "one", finished);

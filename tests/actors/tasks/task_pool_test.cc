@@ -92,7 +92,7 @@ class Process : public CallExecutor {
     Process& process_;
   };
 
-  /// Whether it is a definition.
+  /// Returns true if the call is a definition.
   bool Note(std::string_view method) {
     const MutexLock lock(mutex_);
     const bool defines = method == TaskLane::kDefine;

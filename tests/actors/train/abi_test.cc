@@ -1,4 +1,4 @@
-// What this project declares of NCCL and CUDA by itself is what NVIDIA's headers say: compiled only
+// This project's own declarations of NCCL and CUDA equal those of NVIDIA's headers: compiled only
 // where those are found (torch's CUDA wheels bring them).
 #include <cuda.h>
 #include <gtest/gtest.h>

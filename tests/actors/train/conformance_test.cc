@@ -1,4 +1,4 @@
-// One suite for the fake NCCL and the real one: real processes form communicators, compute with
+// A for the fake NCCL and the real one: real processes form communicators, compute with
 // every type and operation, are refused what NCCL refuses, and stop one another. With
 // TROUPE_NCCL_LIB it runs against that library on the GPUs that are there; where the two differ,
 // the fake is wrong.
@@ -149,7 +149,7 @@ TEST_P(NcclConformance, MovesDataBetweenAllRanks) {
     const auto comm = gpu.Form("id");
     const auto& call = gpu.nccl().call;
     const int size = rank.size(), mine = rank.index();
-    const std::size_t count = 70'001;  // of ints: more than one piece, and no multiple
+    const std::size_t count = 70'001;  // ints: more than one piece, and no multiple
     const auto at = [&](CudaPointer from, std::size_t block) { return from + block * count * 4; };
     const auto value = [](int from, int to) { return from * 100 + to; };
     const auto done = [&](NcclResult result) {

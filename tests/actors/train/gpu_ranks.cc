@@ -29,7 +29,7 @@ std::string CudaFile(const std::string& library) {
 
 int RanksFor(const std::string& library) {
   if (library != kReal) return 4;
-  // Asked in a process of its own: the ranks are forked from this one, which must have no CUDA.
+  // Runs in a process of its own: the ranks are forked from this one, which must have no CUDA.
   const auto ends = RunRanks(1, {}, [&](Rank& rank) {
     const auto cuda = CudaApi::Load();
     const auto nccl = NcclApi::Load();

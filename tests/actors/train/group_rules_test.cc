@@ -126,7 +126,7 @@ TEST(GroupRules, GR4_ARevokeThatFailedIsFollowedByAnAbort) {
   EXPECT_EQ(rules.OnRevoked(At(101), false).acts, Acts({GroupAct::kAbort}));
 }
 
-// One simulated rank: its rules, and a library that answers after a while, or never.
+// A simulated rank: its rules, and a library that answers after a while, or never.
 struct SimulatedRank {
   SimulatedRank(bool can_revoke, const GroupTimes& times) : rules("sim", times, can_revoke) {}
 

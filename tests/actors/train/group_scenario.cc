@@ -24,7 +24,7 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// One rank's place in the columns of Board::values.
+/// Columns of Board::values that belong to one rank.
 enum Column { kFault, kGiven, kRaised, kQuiet, kFormed, kNext };
 constexpr int kColumns = 6;
 

@@ -13,7 +13,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 constexpr std::size_t kCounts[] = {0,    1,     7,
-                                   1000, 65536, 200003};  // of 8 bytes: three pieces and more
+                                   1000, 65536, 200003};  // items of 8 bytes: three pieces and more
 
 std::int64_t Value(int rank, std::size_t at) {
   return static_cast<std::int64_t>(at * 3) + rank * 1000003;
@@ -191,7 +191,7 @@ TEST_P(LocalCollectives, AllToAllOfUnequalCounts) {
                 .recv_counts = recv});
     std::size_t at = 0;
     for (int peer = 0; peer < size(); ++peer) {
-      std::size_t from = 0;  // where the peer's part for this rank begins
+      std::size_t from = 0;  // begin of the peer's part for this rank
       for (int before = 0; before < rank.index(); ++before)
         from += count * static_cast<std::size_t>(peer + before);
       for (std::size_t i = 0; i < recv[static_cast<std::size_t>(peer)]; ++i, ++at)
@@ -232,7 +232,8 @@ std::string NameOfLayout(const testing::TestParamInfo<Layout>& info) {
 INSTANTIATE_TEST_SUITE_P(OneNode, LocalCollectives,
                          testing::Values(OneNode(1), OneNode(2), OneNode(3), OneNode(5)),
                          NameOfLayout);
-// One rank on each, as many, fewer on one of them, ranks of a node that do not follow each other.
+// Layouts: one rank on each node, equal numbers, fewer on one node, ranks of a node that do not
+// follow each other.
 INSTANTIATE_TEST_SUITE_P(SeveralNodes, LocalCollectives,
                          testing::Values(Layout{0, 1}, Layout{0, 0, 1, 1}, Layout{0, 0, 0, 1},
                                          Layout{0, 1, 0, 1, 1}, Layout{0, 1, 2},

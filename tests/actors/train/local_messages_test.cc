@@ -172,7 +172,8 @@ TEST_P(LocalTimes, AnOperationsTimeIsItsOwnAndSaysWhoIsLate) {
     Longs got(3);
     if (rank.index() == 0) {
       const Status late = member.Try({.kind = Collective::kBarrier, .most = most});
-      const std::string absent = GetParam() == 1 ? "rank 1, 2" : "rank 2, 1";  // its node's first
+      // First rank of its node
+      const std::string absent = GetParam() == 1 ? "rank 1, 2" : "rank 2, 1";
       rank.Require(MessageOf(late).find("was not done after 0.05 s, counted from its beginning on "
                                         "rank 0: " +
                                         absent + " has not come to it") != std::string::npos,

@@ -1,6 +1,6 @@
-// What only groups over several nodes have, by real processes that meet by TCP: a port that anybody
-// may dial, ranks of other nodes that differ, do not come, or end. Whoever is not of the group gets
-// nothing and harms nothing.
+// Behaviour that only groups over several nodes have, by real processes that meet by TCP: a port
+// that anybody may dial, ranks of other nodes that differ, do not come, or end. Whoever is not of
+// the group gets nothing and harms nothing.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -120,7 +120,7 @@ TEST(LocalNodes, SP5_RanksOfTwoNodesInDifferentOperationsAreToldWhich) {
         operation.recv = all.data();
       }
       Status status = member.Try(operation);
-      // Who had all that it needed hears of it in the next one.
+      // A rank that had all it needed learns of it in the next operation.
       if (status.ok()) status = member.Try({.kind = Collective::kBarrier});
       RequireIn(rank, "broadcast of 10 float32, root 0", status);
       RequireIn(rank, ", root 2, operation 1", status);

@@ -1,6 +1,5 @@
-// What a caller of NcclCommunicator sees, by itself: every collective, errors of arguments and of
-// the library, waits that are over, stops at each place where a caller may wait, and the orderly
-// end.
+// Behaviour of NcclCommunicator alone: every collective, errors of arguments and of the library,
+// waits that are over, stops at each place where a caller may wait, and the orderly end.
 #include "actors/train/nccl_communicator.h"
 
 #include <gtest/gtest.h>

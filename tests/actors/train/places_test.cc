@@ -1,4 +1,5 @@
-// Which ranks share a node and who serves whom, for layouts drawn at random and some by hand.
+// Groups of ranks that share a node, and who serves whom, for layouts drawn at random and some by
+// hand.
 #include "actors/train/core/places.h"
 
 #include <gtest/gtest.h>

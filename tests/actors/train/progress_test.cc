@@ -1,4 +1,4 @@
-// Who is late, and when an operation is overdue, from numbers alone.
+// Late ranks, and overdue operations, from numbers alone.
 #include "actors/train/core/progress.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(Progress, PR2_AMinuteWhileFewAreKnownThenThreeMediansTenSecondsAtLeast) {
   OperationTimes times;
   for (int i = 0; i < 9; ++i) times.Add(milliseconds(20));
   EXPECT_EQ(times.OverdueAfter(), seconds(60));
-  times.Add(seconds(500));  // one that is no rule
+  times.Add(seconds(500));  // an exceptional time
   EXPECT_EQ(times.OverdueAfter(), seconds(10));
   for (int i = 0; i < 64; ++i) times.Add(seconds(7));
   EXPECT_EQ(times.OverdueAfter(), seconds(21));

@@ -19,7 +19,7 @@ using Arguments = std::vector<std::string>;
 
 void Say(const std::string& line) { std::cout << line << std::endl; }
 
-/// What `action` throws, as its type: its text.
+/// Returns the text of the exception of type E that `action` throws.
 template <class E>
 std::string Thrown(const std::function<void()>& action) {
   try {
@@ -232,7 +232,7 @@ void Returns(const Arguments&) {
   std::getline(std::cin, word);
   Say("after " + std::to_string(counter.Call<&Counter::Add>(1).Get(60s)));
   Say("new " + std::to_string(troupe::Create<Counter>({}, 5).Call<&Counter::Add>(1).Get(60s)));
-  ::kill(counter.Call<&Counter::Pid>().Get(60s), SIGKILL);  // of which the new head tells
+  ::kill(counter.Call<&Counter::Pid>().Get(60s), SIGKILL);  // the new head reports it
   int total = 0;
   while (total == 0) {
     try {

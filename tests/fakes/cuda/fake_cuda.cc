@@ -39,7 +39,7 @@ constexpr int kDevicesMax = 64;
 
 struct FakeDriver {
   std::mutex mutex;
-  pid_t initialized_by = 0;  // what was initialised before a fork is not in the child
+  pid_t initialized_by = 0;  // pid, as an initialisation before a fork does not hold in the child
   int devices = 0;
   CudaContextOpaque contexts[kDevicesMax];
   std::unordered_set<const void*> allocations;
@@ -53,7 +53,7 @@ FakeDriver& Driver() {
 thread_local CudaContext current = nullptr;
 
 bool Ready() { return Driver().initialized_by == getpid(); }
-/// What every call that needs a device begins with.
+/// Common beginning of every call that needs a device.
 CudaResult Usable() {
   if (!Ready()) return CudaResult::kNotInitialized;
   return current ? CudaResult::kSuccess : CudaResult::kInvalidContext;

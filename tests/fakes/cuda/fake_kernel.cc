@@ -7,7 +7,7 @@
 namespace troupe::fakes {
 namespace {
 
-/// What is at an address; what is not aligned ends the process, as it ends a kernel.
+/// Returns the value at an address; an unaligned address ends the process, as it ends a kernel.
 template <class T>
 T& In(std::uint64_t address) {
   if (address % sizeof(T) != 0) std::abort();

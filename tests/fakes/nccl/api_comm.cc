@@ -14,7 +14,7 @@ using namespace troupe::train;
 
 namespace {
 
-/// What a configuration says of `blocking`, read as far as its own size goes.
+/// Reads a configuration's `blocking`, as far as its own size goes.
 NcclResult ReadConfig(const NcclConfig* config, bool inherited, bool& blocking) {
   blocking = inherited;
   if (!config) return NcclResult::kSuccess;

@@ -21,12 +21,13 @@ struct IdText {
   char magic[8];
   char socket[100];  // an abstract Unix socket's name
 };
-/// What comes to a listener: a rank, or the listener of another id for all of its ranks.
+/// The hello of a connection to a listener: a rank, or the listener of another id for all of its
+/// ranks.
 struct Hello {
   int rank;      // -1: a listener
   int size;      // ranks in all
   int id_count;  // listeners in all
-  int index;     // whose ranks these are
+  int index;  // the owner of these ranks
   char first[100];
 };
 

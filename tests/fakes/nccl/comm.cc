@@ -51,7 +51,7 @@ NcclResult CheckDevices(ncclComm* comm) {
   return NcclResult::kSuccess;
 }
 
-/// What every rank of a group that one of them leads waits for: the leader's id.
+/// Waits for the leader's id, as every rank of a group led by one of them does.
 NcclResult FormLed(ncclComm* parent, ncclComm* child, const std::vector<int>& members) {
   auto& mine = parent->segment->mine();
   const int leader = members.front();

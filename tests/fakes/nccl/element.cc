@@ -31,7 +31,7 @@ Layout LayoutOf(NcclType type) {
   }
 }
 
-/// One rank's part of a block is taken in: a loop for each operation, which a compiler vectorises.
+/// Takes one rank's part of a block in: a loop for each operation, which a compiler vectorises.
 template <class Wide, class Value>
 void Combine(Wide* sums, std::size_t count, NcclOp op, Value value) {
   switch (op) {

@@ -22,7 +22,8 @@ struct Group {
   int depth = 0;
   std::vector<Fused> fused;
   std::vector<ncclComm*> started, aborts;
-  NcclResult error = NcclResult::kSuccess;  // of a call: nothing of the group is launched then
+  NcclResult error = NcclResult::kSuccess;  // error of a call: nothing of the group is launched
+                                            // then
 };
 thread_local Group group;
 
@@ -117,7 +118,7 @@ NcclResult EndGroup() {
   return result;
 }
 
-/// Whether the call may be launched.
+/// Returns an error if the call may not be launched.
 static NcclResult Check(ncclComm* comm, const Call& call) {
   Entry entry(comm, NameOf(call.kind), Needs::kReady);
   if (entry.refused()) return entry.result();

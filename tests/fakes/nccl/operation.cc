@@ -71,7 +71,7 @@ End Compare(ncclComm* comm, const Call& call, std::uint64_t number) {
 struct Plan {
   int blocks;        // outer loop: of `send`, by whom they are for, or of `recv`
   bool send_blocks;  // this rank's send buffer has a block for each rank
-  bool recv_blocks;  // its receive buffer has one for each
+  bool recv_blocks;  // true if its receive buffer has a block for each rank
   bool all_send, all_receive;
   bool reduces;
 };
@@ -113,7 +113,7 @@ void Receive(ncclComm* comm, const Call& call, const Plan& plan, std::size_t at,
 struct Operation {
   ncclComm* comm;
   std::vector<Call> calls;
-  std::uint64_t number;  // of the communicator
+  std::uint64_t number;  // number within the communicator
 
   void Run() {
     {
@@ -232,7 +232,7 @@ End RunMail(ncclComm* comm, const std::vector<Call>& calls, std::uint64_t number
     const auto progress = [&] {
       bool moved = false;
       for (std::size_t i = 0; i < exchanges.size(); ++i) {
-        // Of two messages to one peer the first goes first.
+        // The earlier of two messages to one peer goes first.
         const bool waits = std::any_of(
             exchanges.begin(), exchanges.begin() + static_cast<std::ptrdiff_t>(i),
             [&](const Exchange& before) {

@@ -123,7 +123,7 @@ TEST_F(Archive, AR1_WhatHasJustEndedStaysForRepeatsOfItsSubmission) {
   Boot();
   node_ = Join(1, 4);
   client_ = Open(wire::Role::kClient, Id128(9, 9), true);
-  const std::vector<LaunchId> launches = EndSome(30);  // one a second
+  const std::vector<LaunchId> launches = EndSome(30);  // a launch per second
   EXPECT_TRUE(archived_.empty());
   EndSome(45);
   ASSERT_FALSE(archived_.empty());
@@ -286,7 +286,7 @@ TEST_F(Archive, AR3_AListIsToldInPages) {
 
   wire::ListLaunches since;
   since.limit = 100;
-  since.since_us = list.before_us + 20'000'000;  // of the last three
+  since.since_us = list.before_us + 20'000'000;  // begin of the last three
   Ask(since);
   Answer();
   EXPECT_EQ(Last<wire::LaunchList>(client_).launches.size(), 3u);

@@ -29,7 +29,7 @@ class Year : public HeadFixture {
     node_ = Join(1, 8);
     client_ = Open(wire::Role::kClient, Id128(9, 9), true);
   }
-  /// What has no end is not kept: words that were sent, and rows that a snapshot stands for.
+  /// Removes entries that have no end: sent messages, and rows that a snapshot stands for.
   void Tidy() {
     sent_.clear();
     closed_.clear();
@@ -136,7 +136,7 @@ TEST_F(Year, MemoryIsBoundedByLimitsAndNotByWhatHasBeen) {
   EXPECT_LE(state.timers.size(), 100u);
   EXPECT_EQ(state.waits.size(), 0u);
   EXPECT_LE(state.nodes.at(node_.id).holdings.size(), 1u);
-  // What has left memory by its number went to the archive; by the retention, in its time.
+  // Launches that left memory by their number went to the archive; by the retention, in its time.
   EXPECT_GT(written_, 0u);
 
   const std::size_t rows = SnapshotOf(state).size();

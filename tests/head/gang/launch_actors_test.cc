@@ -74,7 +74,7 @@ TEST_P(ActorsOfALaunch, AN4_AreFencedByTheirNodeIfTheLaunchGoesOnWithoutIt) {
 }
 
 TEST_P(ActorsOfALaunch, AN4_TheNextOneOfTheNameStartsWhenTheLostNodeHasFencedTheOneBefore) {
-  if (GetParam() == wire::RankDeath::kFail) return;  // its epoch ends, and its names with it
+  if (GetParam() == wire::RankDeath::kFail) return;  // the epoch ends, and its names with it
   Begin();
   wire::CreateActor first = Counter(1);
   first.spec.name = "counter";
@@ -94,7 +94,7 @@ TEST_P(ActorsOfALaunch, AN4_TheNextOneOfTheNameStartsWhenTheLostNodeHasFencedThe
 }
 
 TEST_P(ActorsOfALaunch, A2_OneThatMayBeStartedAgainHasItsNextLifeOnceItsLostNodeHasFencedIt) {
-  if (GetParam() == wire::RankDeath::kFail) return;  // its epoch ends, and it too
+  if (GetParam() == wire::RankDeath::kFail) return;  // the epoch ends, and the actor too
   Begin();
   ExpectANextLife(Counter(1));
 }

@@ -61,7 +61,8 @@ TEST_F(FairQueues, FS1_FS3_DominantSharesAreEqualOverADayWithinFiveParts) {
     std::string name;
     std::uint64_t cpus, gpus;
   };
-  // Of different dominant resources, but each fits where another one ended: whoever fits goes.
+  // People with different dominant resources; each of them fits where another one ended: the
+  // fitting one goes.
   const std::vector<Person> people = {{"alice", 2, 1}, {"bob", 2, 0}, {"carol", 2, 1}};
   std::map<std::string, SessionId> clients;
   for (const Person& each : people) clients[each.name] = OpenAs(each.name);

@@ -332,7 +332,7 @@ Task<void> PushAtOnce(std::shared_ptr<Connection> connection) {
   other.body = wire::ErrorReply();
   static_cast<void>(connection->Send(other));
   static_cast<void>(connection->Send(Note("second")));
-  static_cast<void>(co_await connection->Receive());  // its end
+  static_cast<void>(co_await connection->Receive());  // end of the connection
 }
 
 class CalledBackTest : public PairedClientTest {};

@@ -28,7 +28,7 @@ using net::Connection;
 using wire::Message;
 using namespace std::chrono_literals;
 
-// What heads were asked, over all of their lives.
+// The requests to heads, over all of their lives.
 class Heard {
  public:
   void Add(const std::string& kind, const Id128& subject) {
@@ -60,7 +60,7 @@ class Heard {
   std::set<Id128> subjects_;
 };
 
-/// One life of a head; `answers`: whether it answers at all.
+/// A of a head; `answers`: whether it answers at all.
 class Head {
  public:
   Head(net::TestCluster& cluster, Heard& heard, net::Address address, bool answers)

@@ -41,7 +41,7 @@ TEST(Certificate, ABadRequestIsRefused) {
   const Authority authority = *Authority::Create(kNow);
   std::string request = *PrivateKey::Generate().SigningRequest();
   EXPECT_FALSE(authority.Issue("nonsense", wire::Role::kWorker, NodeId(1, 1), kNow).ok());
-  request[request.size() - 1] = static_cast<char>(request.back() ^ 1);  // its signature
+  request[request.size() - 1] = static_cast<char>(request.back() ^ 1);  // damages its signature
   const auto issued = authority.Issue(request, wire::Role::kWorker, NodeId(1, 1), kNow);
   EXPECT_EQ(ErrorCodeOf(issued.status()), ErrorCode::kInvalid);
 }

@@ -74,7 +74,7 @@ TEST_F(Handover, NobodyThereIsAnErrorAndAFullQueueIsOneToo) {
   int passed = 0;
   while (passed < 10'000 && HandOver(path_, theirs.get()).ok()) ++passed;
   EXPECT_GE(passed, 64);
-  EXPECT_LT(passed, 10'000);  // it refused instead of waiting
+  EXPECT_LT(passed, 10'000);  // refused instead of waiting
 }
 
 TEST_F(Handover, WhatIsNoConnectionIsRefused) {

@@ -280,7 +280,8 @@ TEST_F(SessionTest, AnExpiredCertificateIsRefusedUnlessTheRosterKnowsTheKey) {
 TEST_F(SessionTest, AnotherClustersCertificateIsRefusedAndNamed) {
   ListenTcp();
   TestCluster other;
-  // It trusts this head's CA (so that TLS succeeds), but its own certificate is of another cluster.
+  // The node trusts this head's CA (so that TLS succeeds), but its own certificate is of another
+  // cluster.
   Credentials mixed = other.Issue(wire::Role::kWorker);
   const std::string shown = other.authority.cluster_id().Short();
   mixed.ca = cluster_.authority.certificate();

@@ -230,7 +230,7 @@ struct HttpClient {
     SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     SSL_set_connect_state(ssl.get());
   }
-  /// Whether the handshake came to its end, with the server's certificate believed.
+  /// Returns true if the handshake completed, with the server's certificate accepted.
   bool Meet(TlsEngine& server) {
     for (int i = 0; i < 10 && SSL_do_handshake(ssl.get()) != 1; ++i) {
       char block[20000];

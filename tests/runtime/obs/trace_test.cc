@@ -65,7 +65,7 @@ TEST_F(TraceTest, SpansOfSeveralThreadsAreAllThereOrCounted) {
   for (std::uint64_t i = 0; i < written; ++i) {
     const auto* const record = reinterpret_cast<const TraceRecord*>(
         file.data() + kTraceHeaderBytes + i * sizeof(TraceRecord));
-    if (record->number.load() == 0) continue;  // one that was dropped
+    if (record->number.load() == 0) continue;  // a dropped one
     numbers.insert(record->number.load());
     tracks.insert(record->track);
     EXPECT_LE(record->begin_ns, record->end_ns);
@@ -73,7 +73,7 @@ TEST_F(TraceTest, SpansOfSeveralThreadsAreAllThereOrCounted) {
     EXPECT_EQ(record->name_bytes, kSpanNameMax);
   }
   EXPECT_EQ(numbers.size() + Header().dropped.load(), written);
-  EXPECT_FALSE(tracks.empty());  // of a thread all may have been dropped
+  EXPECT_FALSE(tracks.empty());  // a thread's records may all have been dropped
   EXPECT_LE(tracks.size(), kThreads);
 }
 

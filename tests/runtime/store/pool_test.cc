@@ -164,7 +164,7 @@ TEST(Pool, O1_AForkedChildReadsTheSameBytesThroughAThousandPuts) {
   for (const int fd : {go[1], ready[0], ready[1]}) close(fd);
 }
 
-/// Whether a segment is mapped there; what a sanitizer puts into the place of one is none.
+/// Returns true if a segment is mapped there; a sanitizer's replacement is none.
 bool HasMemfdAt(const char* address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -299,7 +299,7 @@ TEST(References, O6_ADeadBorrowerStaysListedForASecond) {
   c[kA].DropHandle(id, c.now);
   const Handed handed = c[kB].Lend(id, kC, c.now).handed;
   c[kA].Dead(kB, "killed", c.now);
-  c[kC].Receive(kB, handed, nullptr, c.now);  // its Hold is not there yet when B's death is known
+  c[kC].Receive(kB, handed, nullptr, c.now);  // the Hold is not there yet when B's death is known
   c.Run();
   c.now += std::chrono::seconds(1);
   c[kA].Expire(c.now);
@@ -379,7 +379,7 @@ TEST(References, APeerThatBreaksTheRulesIsStruckNotObeyed) {
   EXPECT_TRUE(c[kA].state().peers.at(kB).struck);
   EXPECT_FALSE(c[kA].Ack(kC, 2, 55, c.now)) << "acknowledges what was never sent";
   EXPECT_TRUE(c[kA].state().peers.at(kC).struck);
-  // What is not theirs to say changes nothing.
+  // Messages without the right to them change nothing.
   Cluster d;
   const ObjectId other = Pass(d, kB);
   d[kB].Frame(kC, 3, 0, ControlFrame{1, Gone{other}}, d.now);

@@ -1,4 +1,4 @@
-// What a simulated process does for its table: sends, dials, frees.
+// Effects of a simulated process's table: sends, dials, frees.
 #include "tests/sim/objects/process.h"
 #include "tests/sim/objects/world.h"
 

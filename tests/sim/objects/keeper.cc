@@ -42,7 +42,7 @@ void Keeper::Orphan(const SegmentKey& key, Segment& segment, bool maker_dead) {
 void Keeper::OwnerDied(const ProcessId& owner) {
   std::vector<SlotId> gone;
   for (const auto& [key, segment] : segments_) {
-    if (!segment.orphan) continue;  // its maker hears of it too, and takes the segment back
+    if (!segment.orphan) continue;  // the maker learns of it too, and takes the segment back
     for (const auto& [number, kept] : segment.slots) {
       if (kept.object.owner == owner) gone.push_back({key.first, key.second, number});
     }

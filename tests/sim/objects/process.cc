@@ -228,7 +228,7 @@ void ObjectsProcess::OnReply(const ProcessId& callee, const ReplyFrame& reply) {
   Session& session = sessions_[callee];
   auto pending = session.pending.find(reply.number);
   if (Is(store::Mutant::kDupReply))
-    pending = session.pending.begin();  // whatever waits, waits for this
+    pending = session.pending.begin();  // all waits end with this
   if (pending == session.pending.end()) {
     // A call that was given up: the table frees what came. A repeat of what was answered: nothing.
     if (session.given_up.erase(reply.number) != 0)

@@ -1,5 +1,5 @@
-// What the simulation knows and no process does: what every slot holds, who reads it, who may lose
-// what.
+// The simulation's own knowledge, which no process has: contents of every slot, its readers, who
+// may lose which object.
 #include <cstdio>
 
 #include "tests/sim/objects/world.h"
@@ -56,7 +56,8 @@ void ObjectsWorld::Mapped(const ObjectsProcess& by, const store::ObjectId& objec
   if (content_[location.slot] != location.generation) {
     Fail("O1: " + by.id.Short() + " maps " + object.Text() + " and finds another value");
   }
-  // Whoever has not heard yet that the owner is gone may find nothing; it reads nothing wrong.
+  // A reader that has not heard yet that the owner is gone may find nothing; it never reads wrong
+  // contents.
   if (!Find(object.owner)->alive || Struck(object.owner, by.id)) return;
   if (object.owner != by.id && !Lists(object, by.id)) {
     Fail("O1: " + by.id.Short() + " reads " + object.Text() +

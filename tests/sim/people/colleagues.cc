@@ -49,7 +49,7 @@ void Colleagues::Start(const std::vector<std::unique_ptr<ClientHost>>& clients) 
   for (std::size_t i = 0; i < owners_.size(); ++i)
     head_.options.tokens.push_back(TokenOf(owners_[i], i + 1));
   for (const auto& client : clients) {
-    // One in so many comes as the administrator.
+    // A client in so many comes as the administrator.
     const std::uint64_t owner = random_.Below(owners_.size() + 1);
     if (owner < owners_.size()) client->token = head_.options.tokens[owner].id;
   }

@@ -75,7 +75,8 @@ class Day {
 
   DayResult Go() {
     Watch(*head_, people_);
-    // What is passed over comes next, and has room when whatever runs has ended; if all is there.
+    // A group passed over comes next, and has room when all running ones have ended; if all is
+    // there.
     people_.set_granted_within(kPassedOver + kLongestRun + Minutes(10) + faults_last_);
     const Instant begin = loop_.Now();
     head_->Start();

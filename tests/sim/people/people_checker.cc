@@ -128,7 +128,7 @@ void PeopleChecker::CheckWaits(const head::State& state) {
     const std::string& user = state.users.Named(group.spec.user);
     if (group.state != wire::GroupState::kCreated) {
       waiting.insert(user);
-      if (granted_.count(id) > 0) begins.insert(user);  // its node is lost: another first request
+      if (granted_.count(id) > 0) begins.insert(user);  // the node is lost: another first request
       continue;
     }
     known.insert(id);
@@ -174,7 +174,7 @@ void PeopleChecker::CheckUsage(const head::State& state) {
   const std::uint64_t now_us = head::LivedUs(state, loop_.Now());
   for (const auto& [name, owner] : owners_) {
     const auto user = state.users.by_name.find(name);
-    // What is held now is added to `used` when somebody asks, and every five minutes.
+    // Current holdings are added to `used` when somebody asks, and every five minutes.
     const double said =
         user == state.users.by_name.end() ? 0 : user->second.used.DominantShare(now_us) * kDayS;
     const double held = LargestOf(owner.seconds);
