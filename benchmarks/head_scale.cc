@@ -343,7 +343,7 @@ class Cluster {
   RealTime::time_point beat_at_{};
   bool plan_wanted_ = false;
   std::vector<std::set<std::pair<GroupId, std::uint64_t>>> held_;
-  std::uint64_t incarnation_ = 0;  // the same for every node
+  std::uint64_t incarnation_ = 0;  // equal for every node
   std::size_t registered_ = 0;
   std::map<GroupId, Wanted> wanted_;
   std::deque<std::pair<GroupId, std::uint64_t>> created_;

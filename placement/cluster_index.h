@@ -46,7 +46,7 @@ class ClusterIndex {
   /// How often Put told of something that may make room: what did not fit before fits no better
   /// while this is the same.
   std::uint64_t growth() const { return growth_; }
-  /// What it has numbered: kinds and domains of nodes, resources and labels.
+  /// The number of kinds and domains of nodes, resources and labels.
   std::size_t numbered() const {
     return kinds_.size() + domain_ids_.size() + names_.size() + known_labels_.size();
   }
@@ -77,7 +77,7 @@ class ClusterIndex {
 
   Levels levels_;
   std::vector<std::string> names_;      // the resource that each dimension stands for
-  std::set<std::string> known_labels_;  // those a selector named
+  std::set<std::string> known_labels_;  // labels a selector named
   std::vector<Labels> kinds_;
   std::map<Labels, std::uint32_t> kind_ids_;
   std::map<std::vector<std::string>, std::uint32_t> domain_ids_;

@@ -31,14 +31,14 @@ class Demand {
   /// False: asks for what no node has; there is nothing else to ask then.
   bool known() const { return known_; }
 
-  /// Whether a bundle of the item may go to nodes of this pool, by its labels alone.
+  /// Returns true if a bundle of the item may go to nodes of this pool, by its labels alone.
   bool Admits(const Pool& pool, const Item& item) const;
-  /// Whether every bundle may.
+  /// Returns true if every bundle may.
   bool AdmitsAll(const Pool& pool) const;
   /// At least as many bundles of the demand as a node of this pool can hold; exact for one item.
   std::uint64_t RoomIn(const Pool& pool) const;
 
-  /// Whether `a` has more of what is asked for than `b`; of equals, less of all else.
+  /// Returns true if `a` has more of the requested resources than `b`; of equals, less of all else.
   bool Emptier(const Amounts& a, const Amounts& b) const;
 
  private:

@@ -16,7 +16,7 @@ struct Refusal {
   bool never = false;
   /// All of it: "3 x {GPU: 8} with gpu_type=H100 can never be placed\n  node-a: ...".
   std::string text;
-  /// One line: "16 x {GPU: 1}: node-a, node-b in use: 1 more GPU needed; node-c suspect: ...".
+  /// A line such as "16 x {GPU: 1}: node-a, node-b in use: 1 more GPU needed; node-c suspect: ...".
   std::string summary;
 };
 

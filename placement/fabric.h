@@ -57,7 +57,7 @@ struct RdmaPort {
 struct NvLinks {
   std::string gpus;  // "0-7"
   std::uint32_t links = 0;
-  std::uint32_t mbyte_s = 0;  // one link, one way
+  std::uint32_t mbyte_s = 0;  // for one link, one way
 };
 
 struct Fabric {
@@ -69,7 +69,7 @@ struct Fabric {
 
 /// Empty for a node that has none of these.
 std::string FabricText(const Fabric& fabric);
-/// What it can make of a text, of whatever origin.
+/// Parses a fabric from a text of any origin.
 Fabric ParseFabric(std::string_view text);
 
 /// For each of these nodes the value of NCCL_IB_HCA: the active ports in networks in which every

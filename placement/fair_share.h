@@ -27,11 +27,11 @@ namespace troupe::placement {
 /// Parts of what a cluster has, by resource: 0.5 is one half.
 using Parts = std::map<std::string, double>;
 
-/// Which part of `total` somebody holds. Of CPU, GPU and memory alone: whoever holds the one thing
-/// of a made-up resource does not hold the cluster.
+/// Returns the owner's part of `total`. Of CPU, GPU and memory alone: the holder of the one unit of
+/// a made-up resource does not hold the cluster.
 Parts PartsOf(const Resources& held, const Resources& total);
 
-/// What one owner has held in the last 24 hours, in sums per hour.
+/// An owner's holdings in the last 24 hours, in sums per hour.
 class UsageWindow {
  public:
   static constexpr std::uint64_t kHours = 24;
@@ -65,7 +65,7 @@ class FairOrder {
  public:
   struct Next {
     std::size_t line = 0;  // as AddLine returned it
-    std::size_t item = 0;  // its place in that line
+    std::size_t item = 0;  // place in that line
   };
 
   /// `orders` ascends: the places of an owner's requests among all. `passed_over`: see FS-2.

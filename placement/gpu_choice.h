@@ -1,4 +1,4 @@
-// Which GPUs of a node: near each other, and so that the others stay near each other too.
+// Choice of GPUs on a node: near each other, and so that the others stay near each other too.
 //
 // A node's GPUs stand in nested halves: those of one NVLink clique, of one NUMA node, of one PCIe
 // switch, then fours and pairs by position. Whole and aligned: the smallest part that holds all, of

@@ -18,8 +18,8 @@ using Labels = std::map<std::string, std::string>;
 /// Label key to term.
 using Selector = std::map<std::string, std::string>;
 
-/// Whether `term` holds for a label's value; null: the node has no such label. A malformed term
-/// holds for none.
+/// Returns true if `term` holds for a label's value; null: the node has no such label. A malformed
+/// term holds for none.
 bool TermHolds(std::string_view term, const std::string* value);
 /// Says why a term does not hold: "has no label gpu_type", "gpu_type is A10, not H100".
 std::string MismatchText(const std::string& key, const std::string& term, const std::string* value);

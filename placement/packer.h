@@ -22,7 +22,7 @@ namespace troupe::placement {
 
 /// A plan that fits into what is free now; nullopt when there is none (see explain.h for why).
 std::optional<Plan> Pack(ClusterIndex& cluster, const Request& request);
-/// Whether an empty cluster of the same nodes, closed ones included, could hold it.
+/// Returns true if an empty cluster of the same nodes, closed ones included, could hold it.
 bool EverFits(ClusterIndex& cluster, const Request& request);
 /// A plan on free amounts or on totals.
 std::optional<Plan> PackOn(ClusterIndex& cluster, const Request& request, Using what);
@@ -30,7 +30,7 @@ std::optional<Plan> PackOn(ClusterIndex& cluster, const Request& request, Using 
 /// A plan on what is free on these nodes, for a cluster that is planned on once; nullopt: there is
 /// none.
 std::optional<Plan> Pack(const std::vector<NodeView>& nodes, const Request& request);
-/// Whether these nodes, closed ones included, could hold the request if they were empty.
+/// Returns true if these nodes, closed ones included, could hold the request if they were empty.
 bool EverFits(const std::vector<NodeView>& nodes, const Request& request);
 
 /// The gang form of a plan for equal ranks.

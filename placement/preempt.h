@@ -1,4 +1,5 @@
-// Whom to end so that a request of higher priority gets a place: a decision, not the deed.
+// Choice of groups to end so that a request of higher priority gets a place: a decision, not the
+// deed.
 //
 // Only groups of lower priority that may be ended; the lowest first, of equals the youngest, and no
 // more than it takes: whoever the request would also fit beside is spared, the highest first. What
@@ -19,15 +20,15 @@ namespace troupe::placement {
 struct Running {
   GroupId group;
   int priority = 0;
-  std::uint64_t order = 0;  // its place among all that were submitted
+  std::uint64_t order = 0;  // place among all that were submitted
   bool may_be_ended = true;
-  bool ending = false;  // its processes are being ended: whatever its priority, its room comes
+  bool ending = false;  // processes are being ended: whatever its priority, its room comes
   std::vector<std::pair<NodeId, Resources>> holds;
 };
 
 struct Preemption {
   std::vector<GroupId> victims;
-  Plan plan;              // where it goes once they, and those that are ending, are gone
+  Plan plan;  // plan once they, and those that are ending, are gone
   bool fits_now = false;  // as things are
 };
 

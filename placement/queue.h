@@ -1,4 +1,4 @@
-// Who of those that wait gets a place now, and who keeps one for later.
+// The waiting groups that get a place now, and the one that keeps one for later.
 //
 // One pass over the queue, in its order. The first request that must wait and could be placed were
 // its nodes idle keeps the nodes that are nearest to it: later ones get only what is left beside
@@ -23,8 +23,8 @@ namespace troupe::placement {
 /// Takes what a plan for the request uses.
 void TakePlan(ClusterIndex& cluster, const Request& request, const Plan& plan);
 
-/// Where a request that must wait will go: the plan on the nodes with least to be given back by
-/// others before it fits. nullopt: not even were every open node idle.
+/// Returns the plan of a request that must wait: on the nodes that need the fewest resources given
+/// back before it fits. nullopt: not even were every open node idle.
 std::optional<Plan> PlanAhead(ClusterIndex& cluster, const Request& request);
 
 class Pass {
@@ -43,7 +43,7 @@ class Pass {
   std::optional<Plan> Place(const Request& request);
   /// The other: where it will go, nullopt where it cannot; what of that is free is kept.
   std::optional<Plan> Keep(const Request& request);
-  /// Whether somebody who must wait keeps a place already.
+  /// Returns true if a group that must wait keeps a place already.
   bool keeps() const { return keeps_; }
   /// Keeps what this plan uses, as far as it is free, for one whose room is on its way.
   void KeepPlan(const Request& request, const Plan& plan);
@@ -58,7 +58,7 @@ class Pass {
   ClusterIndex& cluster_;
   std::map<NodeId, Resources> kept_;
   bool keeps_;                       // already, or never
-  std::set<Request, Shape> failed_;  // what failed once in a pass fails again
+  std::set<Request, Shape> failed_;  // requests that failed in this pass, which fail again
 };
 
 }  // namespace troupe::placement

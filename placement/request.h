@@ -1,4 +1,4 @@
-// What is to be placed, on what, and the answer: plain values.
+// The request, the nodes, and the answer of placement: plain values.
 //
 // View: the head's, at one moment. A NodeView is a copy: planning changes nothing.
 #pragma once
@@ -42,11 +42,12 @@ struct Request {
   Selector labels;
   /// Instead of `labels`, in this order, when nothing can be placed with those.
   std::vector<Selector> fallbacks;
-  /// One for each bundle, beside `labels`; or none at all.
+  /// Selectors of the bundles, one for each, beside `labels`; or none at all.
   std::vector<Selector> bundle_labels;
   /// A level: all bundles go into one domain of it, the smallest that holds them; empty: anywhere.
   std::string level;
-  /// Otherwise the level is a wish: several domains, as few as will do, are better than waiting.
+  /// True if the level must be kept; false: several domains, as few as will do, are better than
+  /// waiting.
   bool level_required = false;
   /// Nil: any. Otherwise only this node, or, when `node_soft`, this one if it can.
   NodeId node;

@@ -14,7 +14,7 @@
 
 namespace troupe::placement {
 
-/// One whole unit of a resource.
+/// A whole unit of a resource.
 inline constexpr std::uint64_t kUnit = 10'000;
 
 class Resources {
@@ -28,7 +28,7 @@ class Resources {
   void Add(const Resources& other);
   /// Down to zero, never below: what a node reports may be less than what was thought.
   void Subtract(const Resources& other);
-  /// Whether all of this is within `free`.
+  /// Returns true if all of this is within `free`.
   bool FitsIn(const Resources& free) const;
   /// How often this fits into `free`; at most `limit`, which an empty request gives.
   std::uint64_t TimesIn(const Resources& free, std::uint64_t limit) const;

@@ -1,4 +1,4 @@
-// What would be if: free amounts of an index changed for a while.
+// A temporary change of an index's free amounts.
 //
 // Gives back, at the latest at its end, what they were before; nobody else may change those nodes
 // in between. Pure.

@@ -50,7 +50,7 @@ class BlobStore {
 
   /// Takes a finished file in by rename; its digest is `sha256`.
   Status Adopt(const std::string& path, const std::string& sha256);
-  /// Whether it is here, with the content of its name.
+  /// Returns true if it is here, with the content of its name.
   bool Has(const std::string& sha256) { return OpenIntact(sha256).valid(); }
   std::string PathOf(const std::string& sha256) const;
   /// A pinned blob stays; pins count.

@@ -25,7 +25,7 @@ class HeadLink {
 
   struct Options {
     net::Address address;
-    std::string folder;  // where node.key, node.crt and ca.crt lie
+    std::string folder;  // folder of node.key, node.crt and ca.crt
     std::optional<net::Token> token;
     wire::Hello hello;
   };
@@ -62,8 +62,8 @@ class HeadLink {
   /// This node's address on the session; "127.0.0.1" on a Unix socket. After Connect().
   std::string LocalHost() const;
   const wire::Welcome& welcome() const { return welcome_; }
-  /// Whether the certificate should be renewed now: two thirds of its life are over and the last
-  /// attempt was not just before. A session that is dialled then renews it too.
+  /// Returns true if the certificate should be renewed now: two thirds of its life are over and the
+  /// last attempt was not just before. A session that is dialled then renews it too.
   bool RenewalDue() const;
   /// Gets a new certificate in a short session of its own; the link's session goes on. The caller
   /// calls again when this failed and RenewalDue() says so.

@@ -24,8 +24,8 @@ namespace troupe::worker {
 inline constexpr char kDroppedSuffix[] = ".dropped";
 
 struct LogPiece {
-  std::uint64_t offset = 0;   // where the first byte of `text` stands
-  std::uint64_t next = 0;     // where to go on
+  std::uint64_t offset = 0;  // place of the first byte of `text`
+  std::uint64_t next = 0;  // place to go on
   std::uint64_t dropped = 0;  // bytes between what was asked for and `offset`
   std::string text;
 };
@@ -46,7 +46,8 @@ class LogFiles {
                           std::uint32_t bytes_max) const;
   /// At most the last `bytes_max` (and 1 MiB), from the beginning of a line on.
   StatusOr<LogPiece> End(const std::string& file, std::uint32_t bytes_max) const;
-  /// Where the first line begins that may have been written after that time (core/log_times.h).
+  /// Returns the begin of the first line that may have been written after that time
+  /// (core/log_times.h).
   StatusOr<std::uint64_t> Since(const std::string& file, std::uint64_t since_us) const;
   /// Files of ended folders, many in one (log_keeper.h); Read and NewestEpoch know them.
   LogPacks& packs() { return packs_; }
@@ -91,8 +92,8 @@ struct LogFolder {
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;  // and folders
 };
-/// What lies in `folder`, packs excepted; blocking for as long as looking at every file takes. What
-/// an earlier life detached and had no time to remove is removed.
+/// Lists the contents of `folder`, packs excepted; blocking for as long as looking at every file
+/// takes. Folders that an earlier life detached and had no time to remove are removed.
 std::vector<LogFolder> ListLogFolders(const std::string& folder);
 /// Looks at the files in and beneath `path`; blocking.
 LogFolder MeasureLogFolder(const std::string& path);

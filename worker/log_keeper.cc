@@ -64,7 +64,7 @@ void LogKeeper::Ended(ProcessId process) {
 }
 
 void LogKeeper::PackIfDue() {
-  if (!packs_known_) return;  // their numbers are not known yet
+  if (!packs_known_) return;  // the numbers are not known yet
   auto folders = retention_.BeginPacking();
   if (folders.empty()) return;
   async::asio::post(helper_, [this, executor = executor_, logs = logs_.folder(),

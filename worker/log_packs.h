@@ -21,10 +21,10 @@
 
 namespace troupe::worker {
 
-/// What lies in a pack under the name of a file, "<folder>/<rest>".
+/// An entry of a pack under the name of a file, "<folder>/<rest>".
 struct PackedFile {
   std::string name;
-  std::uint64_t at = 0;  // where its bytes begin in the pack
+  std::uint64_t at = 0;  // begin of its bytes in the pack
   std::uint64_t bytes = 0;
   std::uint64_t dropped = 0;  // bytes that were cut off at its front
 };
@@ -52,7 +52,7 @@ class LogPacks {
  public:
   struct Found {
     const PackedFile* file = nullptr;
-    std::string pack;  // its path
+    std::string pack;  // path of the pack
   };
 
   /// Takes a pack into the index. A folder that another pack has, too, is from now on in both; of a

@@ -31,8 +31,8 @@ class LogWatch {
     Waiter& operator=(const Waiter&) = delete;
     /// Suspends until one of them has changed since the last call, or `limit` is over.
     async::Task<void> Changed(Duration limit);
-    /// Which have, since this was asked last: their places in `paths`; what was not there and is
-    /// now has, too.
+    /// Returns the places in `paths` of those that have changed since the last call; a file that
+    /// appeared has, too.
     std::vector<std::size_t> Take();
     /// Ends the wait, the next one if there is none now.
     void Wake();

@@ -1,5 +1,5 @@
-// Whose end a kill for want of memory was: the kernel counts kills of a control group and names
-// nobody.
+// Attribution of kills for want of memory to processes: the kernel counts kills of a control group
+// and names nobody.
 //
 // View: one node; pure. A process that ended by a SIGKILL which nobody here sent takes one kill
 // that has not been told of yet; two that are killed together have one each. Kills of processes

@@ -1,4 +1,4 @@
-// What troupe-worker is told on its command line, checked.
+// Options of troupe-worker's command line, checked.
 //
 // Pure but for the defaults that ask the machine (host name, processors). Errors say which option
 // is wrong and what it looks like.

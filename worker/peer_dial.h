@@ -16,7 +16,7 @@ struct PeerSelf {
   bool force_tcp = false;
 };
 
-/// Where another worker listens. The parts live as long as what they were taken from.
+/// The address of another worker. The parts live as long as the values they were taken from.
 struct PeerPlace {
   std::string_view unix_path;  // empty: none
   std::string_view boot_id;
@@ -24,7 +24,7 @@ struct PeerPlace {
   std::uint16_t port;
 };
 
-/// Whether it is on this host and may be reached by its Unix socket.
+/// Returns true if it is on this host and may be reached by its Unix socket.
 bool IsLocal(const PeerSelf& self, const PeerPlace& place);
 /// By Unix socket on this host, else by TCP; only a worker of this cluster may answer.
 net::OpenOptions DialOptions(const PeerSelf& self, const PeerPlace& place,

@@ -1,4 +1,5 @@
-// Whether another node's worker answers this one: for a head that does not hear it (decision 19).
+// Probe of another node's worker: does it answer this one? For a head that does not hear it
+// (decision 19).
 //
 // View: one process; runs on the loop it is awaited on. A connection alone proves nothing, since
 // the kernel of a worker that stands still takes it: the answer is a session, by the node's own

@@ -31,8 +31,8 @@ class PeerServer {
     net::Address listen;  // TCP
     async::Executor handshakes;
     std::string node_name;
-    /// Where the process that serves calls at this id is, or "": connections that ask for it by the
-    /// TLS server name are handed over to it, unread.
+    /// Returns the socket of the process that serves calls at this id, or "": connections that ask
+    /// for it by the TLS server name are handed over to it, unread.
     std::function<std::string(const ProcessId&)> call_socket_of;
   };
   /// References must outlive the server.
@@ -63,7 +63,8 @@ class PeerServer {
   net::SessionRules rules_;
   net::Revocations revocations_;
   Seldom refused_;
-  std::multimap<TokenId, std::shared_ptr<net::Connection>> by_token_;  // that end with it
+  // Connections that end with it
+  std::multimap<TokenId, std::shared_ptr<net::Connection>> by_token_;
   std::function<std::string(const ProcessId&)> call_socket_of_;
   std::uint64_t next_asker_ = 1u << 20;  // below: processes of this node
   std::unique_ptr<net::Listener> unix_;

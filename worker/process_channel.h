@@ -32,7 +32,7 @@ class ProcessChannel {
   void Send(const wire::Message& message);
   void SendFrame(std::string frame);
   void DrainNow();
-  /// Whether something that was sent was not read: of a process that has ended, for ever.
+  /// Returns true if a sent message was not read: for a process that has ended, for ever.
   bool LeftUnread() const;
   bool ended() const { return ended_; }
 
@@ -51,7 +51,7 @@ class ProcessChannel {
   std::size_t queued_bytes_ = 0;
   bool waiting_to_write_ = false;
   bool ended_ = false;
-  bool reset_ = false;  // it ended with something unread
+  bool reset_ = false;  // ended with something unread
   std::unique_ptr<async::FdWatch> watch_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -27,7 +27,7 @@ class Service {
  public:
   template <class Request>
   using Reading = std::function<async::Task<StatusOr<wire::Message>>(Request)>;
-  /// What is read of processes from outside, or of their files.
+  /// Ways to read from processes from outside, or from their files.
   struct Readings {
     Reading<wire::ReadStacks> stacks;
     Reading<wire::ReadProfile> profile;
@@ -46,14 +46,14 @@ class Service {
   void Forget(std::uint64_t asker);
 
  private:
-  /// Who reads several logs at once.
+  /// A reader of several logs at once.
   struct Reader {
     std::uint64_t enough = 0;  // up to this round nothing waits
     std::set<LogWatch::Waiter*> waiting;
   };
   async::Task<StatusOr<wire::Message>> ReadLog(wire::ReadLog request);
   async::Task<StatusOr<wire::Message>> ReadLogs(std::uint64_t asker, wire::ReadLogs request);
-  /// What there is of those in these places; whether that is worth an answer.
+  /// Collects the lines of those in these places; returns whether they are worth an answer.
   StatusOr<bool> Collect(const wire::ReadLogs& request, const std::vector<std::string>& files,
                          const std::set<std::size_t>& places, wire::LogParts* parts,
                          std::string* text) const;

@@ -292,7 +292,7 @@ void Supervisor::OnReaped(const os::Reaped& child) {
     // Gives each zygote the exit, in case the child was killed for want of memory.
     static_cast<void>(
         zygotes_.OnEnded(child.pid, [&] { return ExitText(Describe(child, stopping_)); }));
-    return;  // otherwise an orphan of some family
+    return;  // an orphan of some family
   }
   const ProcessId id = known->second;
   by_pid_.erase(known);

@@ -59,8 +59,8 @@ class Supervisor {
   std::vector<ProcessId> Sweep(const std::vector<ProcessId>& processes);
   /// The last lines of a process's stderr.
   std::string LogTail(ProcessId id) const;
-  /// What says that the kernel has lately killed some process here for want of memory, of whose end
-  /// nothing else was told; or "".
+  /// Returns a text if the kernel has lately killed some process here for want of memory whose end
+  /// nothing else was blamed for; or "".
   std::string KilledForMemory() const;
   /// SIGCHLD: reaps, and looks for orphans.
   void OnChildren();

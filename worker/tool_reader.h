@@ -22,7 +22,7 @@ struct ToolRun {
   Duration limit;  // the child gives up sooner by itself
   std::size_t bytes_max = 8u << 20;
   std::string what;   // is read, for people: "stacks"
-  std::string fewer;  // what makes its text shorter, for people
+  std::string fewer;  // hint on how to shorten its text, for people
 };
 
 class ToolReader {
@@ -31,7 +31,7 @@ class ToolReader {
   ToolReader(async::Executor executor, Supervisor& supervisor)
       : executor_(std::move(executor)), supervisor_(supervisor) {}
 
-  /// What the child writes.
+  /// Returns the child's output.
   async::Task<StatusOr<std::string>> Run(ToolRun run);
 
  private:

@@ -31,8 +31,8 @@ struct ZygoteOptions {
   std::vector<std::string> environment;
   // modules beside what every process needs; one that fails makes it unusable
   std::vector<std::string> preimport;
-  std::vector<std::string> import_path;  // where they are found
-  // where they are looked for last, and nothing but them is: see python_path.h
+  std::vector<std::string> import_path;  // folders in which they are found
+  // Folders searched last, of which nothing else is known: see python_path.h
   std::vector<std::string> programs_path;
   std::string own_python_path;  // the one in `environment`, and of fresh interpreters
   std::string working_directory;

@@ -38,9 +38,9 @@ class Zygotes {
     std::function<void(std::vector<ForkOrder>)> given_up;
   };
 
-  /// What a process is started from.
+  /// The way to start a process.
   struct Choice {
-    Zygote* zygote = nullptr;  // it is forked by this one; nullptr: it is to be executed
+    Zygote* zygote = nullptr;  // forked by this one; nullptr: it is to be executed
     std::string from;          // when it is executed: for people, why
   };
 
@@ -60,7 +60,7 @@ class Zygotes {
 
   /// Takes in what they all have said by now; see Zygote::Drain.
   void Drain();
-  /// Whether it is a zygote, or parked by one.
+  /// Returns true if it is a zygote, or parked by one.
   bool Has(int pid) const;
   /// This child was reaped, which ended as `how` says. False: it was neither a zygote nor parked by
   /// one.
@@ -91,7 +91,7 @@ class Zygotes {
   Zygote::Events KeyedEvents(const std::string& key);
   void StartAhead();
   void SayAhead(const std::string& key, const std::string& how);
-  /// What the table chooses, with the end and the start that it orders done.
+  /// Returns the table's choice, with the end and the start that it orders done.
   ZygoteTable::Choice MakeChoice(const ZygoteKey& key, const std::vector<std::string>& waited_for);
   Choice ChooseKeyed(const StartProcess& plan);
   void OnKeyedReady(const std::string& key, const wire::ZygoteReady& ready);

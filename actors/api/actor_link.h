@@ -1,4 +1,4 @@
-// One process's way to one actor: the channel its calls take, its restarts, its death.
+// A link from one process to one actor: the channel its calls take, its restarts, its death.
 //
 // View: one process. Thread-safe; nothing here blocks but dialling a socket of this host. Calls
 // made before the actor is alive wait in the channel, encoded, and leave when it is. When it is
@@ -26,11 +26,13 @@ class ActorLink : public std::enable_shared_from_this<ActorLink> {
   const ActorId& actor() const { return actor_; }
   /// "actor Counter(1a2b3c4d)"
   const std::string& label() const { return label_; }
-  /// What the next call goes over. Where its end is known, that answers each call with the error.
+  /// Returns the channel for the next call. If its end is known, the channel answers each call with
+  /// the error.
   StatusOr<std::shared_ptr<actors::Channel>> Open() ABSL_LOCKS_EXCLUDED(mutex_);
   /// The head's word.
   void Told(const wire::ActorInfo& info) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// It is dead, or will never be heard of again: calls end with this, those to come too.
+  /// Ends the link, as the actor is dead or out of reach for good: calls end with this, later ones
+  /// too.
   void End(ErrorCode code, const std::string& text) ABSL_LOCKS_EXCLUDED(mutex_);
   bool dead() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -52,10 +54,11 @@ class ActorLink : public std::enable_shared_from_this<ActorLink> {
 
   Mutex mutex_;
   LinkState state_ ABSL_GUARDED_BY(mutex_);
-  std::optional<wire::ActorAddress> alive_ ABSL_GUARDED_BY(mutex_);  // where it is, while it is
+  // The actor's address, while it is alive
+  std::optional<wire::ActorAddress> alive_ ABSL_GUARDED_BY(mutex_);
   std::optional<Verdict> verdict_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<actors::Channel> channel_ ABSL_GUARDED_BY(mutex_);  // none until the next call
-  // That have lost their connection, with calls that wait for a verdict.
+  // Channels that have lost their connection, with calls that wait for a verdict.
   std::vector<std::shared_ptr<actors::Channel>> lost_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// What a handle of an actor holds.
+// The state that a handle of an actor holds.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What a Ref holds.
+/// The state that a Ref holds.
 class RefState {
  public:
   RefState(actors::AnswerRef answer, std::shared_ptr<actors::Channel> channel, std::string method)

@@ -46,7 +46,7 @@ Target TargetOf(const InitOptions& options, const std::string& address) {
   for (const api::LocalCluster& each : api::LocalClusters(/*of_this_home=*/false)) {
     if (each.address != api::NumericAddress(address)) continue;
     target.address = Checked(net::UnixAddress(each.socket));
-    // Such a cluster ends with its program
+    // The cluster ends with its program
     if (each.of_a_program) target.return_limit = Duration::zero();
     return target;
   }

@@ -35,7 +35,7 @@ class CppExecutor final : public actors::CallExecutor {
   const actors::CallLimits limits_;
 };
 
-/// What a C++ exception is called: "std::out_of_range".
+/// Returns the name of a C++ exception's type: "std::out_of_range".
 std::string TypeNameOf(const std::exception& error);
 /// A pickle of the exception of Python's that stands for it: ValueError, IndexError, TypeError,
 /// MemoryError, else RuntimeError.

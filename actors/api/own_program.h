@@ -11,7 +11,7 @@ namespace troupe::api {
 
 /// The path of its file.
 std::string OwnFile();
-/// Its current directory; "" where that is gone.
+/// Returns the current directory; "" if it was removed.
 std::string OwnDirectory();
 /// The variables of a process that it starts: `env`, its namespace and job.
 std::vector<wire::EnvVar> VariablesOf(const std::map<std::string, std::string>& env,

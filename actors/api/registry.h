@@ -15,7 +15,7 @@ std::string KnownClasses();
 const MethodEntry* FindMethod(const ClassEntry& entry, const std::string& name);
 std::string KnownMethods(const ClassEntry& entry);
 
-/// What ExitActor throws.
+/// The exception that ExitActor throws.
 struct ActorExit {};
 
 }  // namespace troupe::api

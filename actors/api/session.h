@@ -24,7 +24,7 @@ namespace troupe::api {
 
 inline constexpr std::chrono::seconds kRequestLimit{30};
 
-/// What this process is a part of, and where it makes and looks up names.
+/// The launch or program that this process is a part of, and where it makes and looks up names.
 struct SessionPlace {
   std::string address;  // for people
   std::string namespace_;
@@ -58,7 +58,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Errors: what an ErrorReply says; kTimeout, kConnection.
   StatusOr<wire::Message> Request(wire::Body body, std::string attachment = {});
-  /// What the cluster says of itself; first of all, for what a session knows from the start.
+  /// Asks the cluster about itself; called first, for facts that a session knows from the start.
   Status LookAround();
 
   /// The link to an actor; `*fresh`: nobody of this process knew it.
@@ -76,7 +76,7 @@ class Session : public std::enable_shared_from_this<Session> {
                                          const std::function<bool(const wire::LaunchInfo&)>& wanted,
                                          Instant until) ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(const wire::GroupInfo& info) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What an answer says, which later word may have overtaken.
+  /// Posts an answer's state, which a later push may have overtaken.
   void PostReply(const wire::GroupInfo& info) ABSL_LOCKS_EXCLUDED(mutex_);
   void PostReply(const wire::LaunchInfo& info) ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(const wire::LaunchInfo& info) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -25,14 +25,14 @@ StatusOr<Value> DecodeValue(std::string_view* bytes);
 /// The value of an object of this process's store.
 StatusOr<Value> ValueOfObject(const store::ObjectId& id);
 
-/// What a frame's values name.
+/// Objects that a frame's values name.
 struct Named {
   std::vector<store::ObjectId> values;
   bool refs = false;  // references inside values, which C++ does not take
 };
 /// False: the first `count` values are malformed.
 bool FindNamed(std::string_view values, int count, Named* named);
-/// Where the value at the front is an object by name: reads that and moves past it.
+/// If the value at the front is an object by name, reads that and moves past it.
 std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes);
 void AppendObjectName(actors::ByteBuffer& out, const store::ObjectId& id);
 

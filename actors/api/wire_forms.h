@@ -1,4 +1,5 @@
-// What a program says in C++ as the messages have it. Throws InvalidError for what cannot be meant.
+// Conversions of a program's C++ values into messages. Throws InvalidError for values that make no
+// sense.
 #pragma once
 
 #include <map>

@@ -52,12 +52,12 @@ class BulkLink {
   RemoteRefs& refs() { return refs_; }
   /// A result of the other end's is not needed any more.
   void Took(const store::ObjectId& id) { exchange_.Took(id); }
-  /// Whether there is anything for a link to do.
+  /// Returns true if a link has anything to do.
   bool WantsLink() const { return exchange_.WantsLink(RefsNow()); }
   /// No link has to be made for references. While the other end is there it is also to hear of
   /// those let go of: it would keep them for as long.
   bool RefsSettled() const { return exchange_.RefsSettled(RefsNow()); }
-  /// Whether the session's call connection is there.
+  /// Sets whether the session's call connection is there.
   void Attached(bool attached, Instant now) { exchange_.Attached(attached, now); }
 
   /// `came`: what was read from it before. False: the other end broke the rules.
@@ -127,7 +127,7 @@ class BulkLink {
   std::optional<CallStream> stream_;
   std::string why_;
   std::string head_;       // a frame's beginning that is not whole
-  char* place_ = nullptr;  // where the next bytes go; nullptr: nowhere
+  char* place_ = nullptr;  // target of the next bytes; nullptr: none
   std::string out_;        // frames, the last one's bytes may be in giving_
   std::size_t sent_ = 0;   // so much of out_
   std::optional<Giving> giving_;

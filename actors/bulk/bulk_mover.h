@@ -37,9 +37,9 @@
 
 namespace troupe::actors {
 
-/// One call session as the mover knows it; its thread's own, but for `over`.
+/// A call session as the mover knows it; used by the mover's thread only, but for `over`.
 struct BulkRoute {
-  /// What a caller has: where the actor is, who this process is, how long it is looked for.
+  /// A caller's data: where the actor is, who this process is, how long it is looked for.
   struct Way {
     RemoteActor target;
     IdentitySource identity;
@@ -57,7 +57,7 @@ struct BulkRoute {
   bool dialling = false;
   bool ended = false;  // the session is; references may be held over it still
   std::atomic<bool> over{false};
-  std::uint64_t id = 0;  // its link's in the epoll set; 0: none
+  std::uint64_t id = 0;  // id of its link in the epoll set; 0: none
   bool watches_writes = false;
   std::map<store::ObjectId, store::ObjectId> copies;  // pulled, and maybe here still
   std::map<store::ObjectId, std::vector<Then>> copying;
@@ -85,7 +85,7 @@ class BulkMover {
   void Claim(const std::shared_ptr<BulkRoute>& road);
   /// Something changed.
   void Kick(const std::shared_ptr<BulkRoute>& road);
-  /// Its session is over: it is kept while references are held over it.
+  /// Ends a route whose session is over: it is kept while references are held over it.
   void End(const std::shared_ptr<BulkRoute>& road, const Status& why);
   /// If it was kept for that, and nothing is held any more, it is over.
   void Settle(const std::shared_ptr<BulkRoute>& road);

@@ -1,5 +1,5 @@
-// What a call session between hosts does about large values: gives those that calls and results
-// name to its other end, and gets that end's. Its owner's view of a BulkRoute (bulk_mover.h).
+// The large values of a call session between hosts: gives those that calls and results name to its
+// other end, and gets that end's. Its owner's view of a BulkRoute (bulk_mover.h).
 //
 // Made by a Channel or a CallerConnection when the first large value comes up. Thread-safe; every
 // function returns at once, what has come is told on the mover's thread, where nothing may block.

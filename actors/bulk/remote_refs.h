@@ -86,7 +86,7 @@ class RemoteRefs {
     }
     return true;
   }
-  /// What this end has to say.
+  /// Appends the frames that this end has to send.
   void AppendWords(std::string& out);
   void Unlinked();
 

@@ -1,5 +1,4 @@
-// Where a channel's actor is, and how it is reached: at first, and again when the connection is
-// lost.
+// The way to a channel's actor: how it is reached at first, and again when the connection is lost.
 //
 // An actor on this host is a socket path, one on another host a process behind its worker's port.
 // The route may be made before it is known which (`aimed` is false): it is then aimed once, or
@@ -27,14 +26,14 @@
 
 namespace troupe::actors {
 
-/// Who is given the connection. Each is called without a lock held.
+/// The receiver of the connection. Each function is called without a lock held.
 class RouteUser {
  public:
   virtual ~RouteUser() = default;
-  /// Whether a connection is still wanted.
+  /// Returns true if a connection is still wanted.
   virtual bool WantsConnection() = 0;
   virtual void Attach(CallStream stream) = 0;
-  /// It cannot be reached, and nobody tries any more.
+  /// The actor cannot be reached, and nobody tries any more.
   virtual void GiveUp(const Status& why) = 0;
   /// The process on this host is gone, or going: more is known of it soon.
   virtual void LoseActor() = 0;
@@ -45,12 +44,12 @@ class ActorRoute {
   /// `grace`: for how long a lost connection is made anew.
   explicit ActorRoute(Duration grace) : grace_(grace), redial_(grace, /*once=*/false) {}
 
-  /// Where the actor is. False: it is aimed already, or the channel is over.
+  /// Sets the actor's address. False: it is aimed already, or the channel is over.
   bool AimHere(std::string path);
   bool AimRemote(RemoteActor target, IdentitySource identity);
   /// Nothing aims it any more.
   void Close() { aimless_ = false; }
-  /// It is not known yet where the actor is.
+  /// Returns true while the actor's address is not known.
   bool aimless() const { return aimless_; }
   /// A socket on this host.
   bool here() const { return !path_.empty(); }

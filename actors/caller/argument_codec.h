@@ -1,5 +1,5 @@
-// What a TaskPool or a PendingCalls must know of the encoded arguments that it keeps. Who encodes
-// them implements it (bindings).
+// Operations on the encoded arguments that a TaskPool or a PendingCalls keeps, implemented by the
+// encoder (bindings).
 //
 // Called on any thread, with the keeper's lock held and without the GIL; takes no lock but the
 // object store's, and does not block.

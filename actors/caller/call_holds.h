@@ -1,5 +1,5 @@
-// What a call names, until it has its answer: whoever runs it has registered it by then, or, on
-// another host, has its copy.
+// Objects that a call names, held until it has its answer: the process that runs it has registered
+// them by then, or, on another host, has its copy.
 #pragma once
 
 #include <memory>

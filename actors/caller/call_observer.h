@@ -1,5 +1,5 @@
-// Who decides about the answers of a channel's calls before those that wait hear of them: it
-// finishes their slots itself, or makes the calls again elsewhere (task_pool.h).
+// The observer of a channel's answers before waiting threads learn of them: it finishes their slots
+// itself, or makes the calls again elsewhere (task_pool.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace troupe::actors {
 
 struct ObservedAnswer {
-  /// What became of a call that its process did not answer; kNo: it did.
+  /// The fate of a call that its process did not answer; kNo: it did.
   enum class Lost : std::uint8_t { kNo, kNotSent, kMaybeExecuted };
 
   AnswerRef slot;  // filled, not finished

@@ -1,4 +1,4 @@
-// One connection from this process to one actor, on this host or another: frames out, answers in.
+// A connection from this process to one actor, on this host or another: frames out, answers in.
 // Shared by all threads.
 //
 // Issue returns at once with an answer to come; nothing here blocks. Whoever leads the process's
@@ -56,7 +56,7 @@ struct ChannelOptions {
   CallLimits limits;
   /// A call beyond this many without an answer is refused (kTooMany).
   std::size_t outstanding_max = std::numeric_limits<std::size_t>::max();
-  /// Whether the actor runs calls in the order they were made: then none overtakes one that waits
+  /// True if the actor runs calls in the order they were made: then none overtakes one that waits
   /// for arguments.
   bool ordered = true;
   /// Set: all answers are given to it, not to those who wait.
@@ -78,16 +78,17 @@ class Channel final : public PendingTarget,
   /// The channel to an actor that is not there yet: calls wait in it until Aim or AimRemote, once,
   /// or Fail.
   static StatusOr<std::shared_ptr<Channel>> Later(CallReactor& reactor, ChannelOptions options);
-  /// It is there, on this host. An error: it cannot be reached, and all calls have ended with that.
+  /// Sets the actor's socket, on this host. An error: it cannot be reached, and all calls have
+  /// ended with that.
   Status Aim(const std::string& path);
-  /// It is there, on another one; see Dial.
+  /// Sets the actor's address on another host; see Dial.
   void AimRemote(RemoteActor target, IdentitySource identity);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
   enum class Issued {
     kOk,       // the answer is to come
-    kOkDrain,  // it is too, and the issuer should let replies be read (CallReactor::Drain)
+    kOkDrain,  // also sent, and the issuer should let replies be read (CallReactor::Drain)
     kFull,     // over the limits of CallerFlow: wait for WhenRoom, then try again
     kTooMany,  // outstanding_max calls have no answer
     kEnded,    // IssueInto alone: the connection is over
@@ -106,24 +107,25 @@ class Channel final : public PendingTarget,
   /// is room for, and answered at once where the channel is over.
   void IssueKept(ByteBuffer& frame, std::uint16_t flags, Answer* answer,
                  std::shared_ptr<ItemStream> items) override;
-  /// Where calls wait for their arguments; made when the first one does. `values` outlives the
-  /// channel.
+  /// Returns the queue of calls that wait for their arguments; made when the first one does.
+  /// `values` outlives the channel.
   PendingCalls& Line(const ArgumentCodec& values);
-  /// What Line made; nullptr: no call had to wait.
+  /// Returns the queue made by Line; nullptr: no call had to wait.
   PendingCalls* line() const { return line_seen_.load(std::memory_order_acquire); }
   /// An answer that is done when the channel has room, or can never have; none: it has now.
   AnswerRef WhenRoom() override;
   /// An answer that is done when every call has its own, or the connection has ended; none: no call
   /// is outstanding now.
   AnswerRef WhenIdle();
-  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is,
-  /// or there is no descriptor left. Whether there is one is known before the call is issued.
+  /// Returns the session for large values that a call names, unless the actor is on this host;
+  /// nullptr: it is, or there is no descriptor left. Whether there is one is known before the call
+  /// is issued.
   std::shared_ptr<BulkSession> Bulk() override;
 
   /// Says how many items of the call with this answer are taken, in all.
   void Taken(const Answer* answer, std::uint64_t items) override;
-  /// It is not wanted any more, nor (`recursive`) what it started. Nothing is promised: its answer
-  /// comes in any case, if only to say that it was cancelled.
+  /// Asks the actor to cancel the call and (`recursive`) the calls that it started. Nothing is
+  /// promised: its answer comes in any case, if only to say that it was cancelled.
   void Cancel(const Answer* answer, bool recursive = false);
   /// Cancels, recursively, all calls without an answer that the call of that number made
   /// (Answer::started_by).
@@ -153,11 +155,11 @@ class Channel final : public PendingTarget,
   int fd() const { return stream_.fd(); }
   /// Calls without an answer, those of the line too.
   std::size_t Outstanding();
-  /// Whether one more is refused (kTooMany).
+  /// Returns true if a further call is refused (kTooMany).
   bool TooMany() { return Outstanding() >= options_.outstanding_max; }
-  /// Whether a call made now may still be answered by the actor.
+  /// Returns true if a call made now may still be answered by the actor.
   bool Usable() override;
-  /// Where the actor is.
+  /// Returns the actor's place.
   Place place() const override { return place_.load(std::memory_order_relaxed); }
 
  private:
@@ -206,7 +208,7 @@ class Channel final : public PendingTarget,
   bool TakeObservedResultLocked(AnswerRef slot, const Frame& frame, std::string* why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillBadResult(Answer& slot, std::string* why);
-  /// It is filled: those who wait for it, or the observer, are to hear of it.
+  /// Finishes a filled slot: tells the threads that wait for it, or the observer.
   void FinishLocked(AnswerRef slot, std::uint64_t sequence, ObservedAnswer::Lost lost)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -225,8 +227,8 @@ class Channel final : public PendingTarget,
 
   /// Tells those who wait for what was finished under the lock.
   void NotifyFinished(const AnswerList& finished, bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// Where answers are made or read, and nowhere else: the observer may hold a lock of its own when
-  /// it flushes.
+  /// Tells the observer. Called only where answers are made or read: the observer may hold a lock
+  /// of its own when it flushes.
   void TellObserver(bool as_leader) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct RoomWaiter {
@@ -234,9 +236,9 @@ class Channel final : public PendingTarget,
     bool idle;  // WhenIdle's
   };
   struct ReactorKnows {
-    bool stranded = false;   // that frames are unflushed
-    bool expecting = false;  // that a welcome is awaited
-    bool writes = false;     // that the socket is to become writable
+    bool stranded = false;  // true if frames are unflushed
+    bool expecting = false;  // true while a welcome is awaited
+    bool writes = false;  // true if the socket is watched for writing
   };
 
   CallReactor& reactor_;
@@ -257,7 +259,7 @@ class Channel final : public PendingTarget,
   std::shared_ptr<BulkSession> bulk_session_ ABSL_GUARDED_BY(mutex_);  // once a large value came up
   std::shared_ptr<PendingCalls> line_ ABSL_GUARDED_BY(mutex_);  // once a call had to wait; set once
   std::vector<RoomWaiter> room_waiters_ ABSL_GUARDED_BY(mutex_);
-  AnswerList finished_ ABSL_GUARDED_BY(mutex_);                   // done, with waiters to notify
+  AnswerList finished_ ABSL_GUARDED_BY(mutex_);  // finished slots, with waiters to notify
   std::vector<ObservedAnswer> observed_ ABSL_GUARDED_BY(mutex_);  // for the observer
   std::unique_ptr<Completion> on_disconnect_ ABSL_GUARDED_BY(mutex_);
 };

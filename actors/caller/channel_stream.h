@@ -26,7 +26,7 @@ class ChannelStream {
   /// There is a connection, which may be written to. Any thread; true means for the leader that all
   /// of it is there to be read.
   bool attached() const { return attached_.load(std::memory_order_acquire); }
-  /// It took no more when it was written to: only reading tells why.
+  /// Returns true if the socket took no more when it was written to: only reading tells why.
   bool broken() const { return broken_; }
   /// -1: none.
   int fd() const { return stream_.fd(); }
@@ -43,7 +43,7 @@ class ChannelStream {
 
   struct Wrote {
     bool any = false;      // the socket took something
-    bool blocked = false;  // it takes no more just now
+    bool blocked = false;  // takes no more just now
   };
   /// Writes what `window` has until the socket takes no more. A connection that turns out to be
   /// over is `broken` from then on: answers that came before may still be unread.
@@ -52,7 +52,7 @@ class ChannelStream {
   /// Reads what is there into `in`, which is given room for what has to come.
   IoResult Read(const CallLimits& limits);
   ByteBuffer& in() { return in_; }
-  /// What was read of it is used up: memory that an idle connection does not need goes.
+  /// Marks bytes as used: memory that an idle connection does not need is freed.
   void Used(std::size_t bytes);
   std::string WhyEnded(const IoResult& ended) const { return stream_.WhyEnded(ended); }
 

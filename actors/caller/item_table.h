@@ -1,4 +1,4 @@
-// Which of a channel's calls give several answers, and the streams that their items fill.
+// Calls of a channel with several answers, and the streams that their items fill.
 //
 // An item's value may lie in another process's memory: then its frame comes first and the memory
 // later. Who waits for an item is told when that is here. An observer hears of a call's end only

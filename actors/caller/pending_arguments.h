@@ -39,7 +39,7 @@ class PendingArguments {
   bool empty() const { return to_come_.empty(); }
   /// Some have no answer yet.
   bool missing() const { return missing_ != 0; }
-  /// What is waited for, once per place, with a reference each.
+  /// Returns the awaited answers, once per place, with a reference each.
   std::vector<AnswerRef> Answers() const;
 
   enum class Came : std::uint8_t { kOthersMissing, kAll, kFailed };

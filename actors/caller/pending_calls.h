@@ -39,7 +39,7 @@ class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<
     // kFrameHeadBytes of room, then the body without the arguments that are to come
     std::string frame;
     std::uint16_t flags = 0;
-    Handles held;              // what the frame names
+    Handles held;  // objects that the frame names
     PendingArguments to_come;  // into the frame
     std::shared_ptr<ItemStream> items;
     std::string method;  // for people
@@ -59,7 +59,7 @@ class PendingCalls : public ArgumentKeeper, public std::enable_shared_from_this<
   std::size_t untaken() const { return untaken_.load(std::memory_order_acquire); }
   /// The channel takes one; called with the channel's mutex held.
   void Taken() { untaken_.fetch_sub(1, std::memory_order_release); }
-  /// Whether a call made now waits behind others.
+  /// Returns true if a call made now waits behind others.
   bool Holds() const { return ordered_ && size() != 0; }
   /// Keeps a call until it can go. The answer it will have.
   AnswerRef Keep(Call call);

@@ -1,4 +1,4 @@
-// Where calls go that had to wait for their arguments: a channel, as `PendingCalls` knows it.
+// The target of calls that had to wait for their arguments: a channel, as `PendingCalls` knows it.
 //
 // Thread-safe. Its mutex comes after the line's: whoever calls this may hold that one.
 #pragma once
@@ -15,17 +15,17 @@ namespace troupe::actors {
 
 class PendingTarget {
  public:
-  /// Where the actor is: arguments that it can map are named to it, not copied.
+  /// The actor's place: arguments that it can map are named to it, not copied.
   enum class Place : std::uint8_t { kUnknown, kHere, kRemote };
 
   virtual ~PendingTarget() = default;
-  /// Whether a call made now may still be answered by the actor.
+  /// Returns true if a call made now may still be answered by the actor.
   virtual bool Usable() = 0;
   /// An answer that is done when there is room for a call, or never will be; none: there is now.
   virtual AnswerRef WhenRoom() = 0;
   virtual Place place() const = 0;
-  /// What large values that a call names go over, unless the actor is on this host; nullptr: it is,
-  /// or there is no descriptor left.
+  /// Returns the session for large values that a call names, unless the actor is on this host;
+  /// nullptr: it is, or there is no descriptor left.
   virtual std::shared_ptr<BulkSession> Bulk() = 0;
   /// Takes a call whatever there is room for, with the answer that its caller has. It is answered
   /// at once where the target is over.

@@ -40,7 +40,7 @@ struct WaitRequest {
   Answer* const* slots = nullptr;
   std::size_t slot_count = 0;
   std::size_t needed = 1;              // how many must be done
-  Channel* const* channels = nullptr;  // where their answers come from: polled before blocking
+  Channel* const* channels = nullptr;  // channels of their answers: polled before blocking
   std::size_t channel_count = 0;
   Instant deadline = Instant::max();
   FailureWatch* failures = nullptr;  // set: ends it too, as if all were done (WatchFailures)
@@ -92,7 +92,7 @@ class CallReactor final : public Completions {
   void WatchWrites(Channel& channel, bool on);
   void MarkStranded(std::uint64_t channel_id);
   void SetGrace(std::uint64_t channel_id, Duration grace);
-  /// One channel more, or less, that must be read though nobody may be waiting.
+  /// Counts a channel, up or down, that must be read though nobody may be waiting.
   void Expect(bool more);
   /// After Answer::Finish returned true.
   void Notify(Answer* slot, bool as_leader);

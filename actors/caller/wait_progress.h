@@ -32,7 +32,8 @@ class WaitProgress {
   bool Satisfied();
   void Hang(Waiter& waiter);
   void Unhang();
-  /// What it hangs on is done, or it hangs on nothing: it is to hang anew before it sleeps.
+  /// Returns true if the awaited slot is done, or there is none: the thread must choose another
+  /// before it sleeps.
   bool Loose() const { return all() && (hung_ == nullptr || hung_->done()); }
   /// Calls `each` with the slots that were not done when Satisfied was last asked.
   template <typename Each>
@@ -50,9 +51,9 @@ class WaitProgress {
   const std::size_t count_;
   const std::size_t needed_;
   FailureWatch* const failures_;
-  Answer* hung_ = nullptr;  // what a wait for all hangs on
+  Answer* hung_ = nullptr;  // slot that a wait for all currently waits for
   WaitNode node_;
-  std::vector<WaitNode> nodes_;  // one for each slot, in a wait for some
+  std::vector<WaitNode> nodes_;  // a node for each slot, in a wait for some
 };
 
 }  // namespace troupe::actors

@@ -1,5 +1,5 @@
-// Where callers from other hosts come in: takes connections over from the worker, does the TLS
-// handshake, and hands them established to whoever serves.
+// The acceptor of callers from other hosts: takes connections over from the worker, does the TLS
+// handshake, and hands them established to the serving thread.
 //
 // View: one actor's process. The work is done on the TlsLoop's thread, so that callers get in while
 // a method runs. Before the handshake is done nothing of a peer is decoded; it must show a
@@ -28,8 +28,8 @@ class CallDoor {
   static constexpr std::size_t kWaitingMax = 4096;
   static constexpr std::chrono::seconds kHandshakeLimit{5};  // from the handover on
 
-  /// Who gets established connections that are links for large values, on the TlsLoop's thread; it
-  /// must not block.
+  /// The receiver of established connections that are links for large values, on the TlsLoop's
+  /// thread; it must not block.
   using LinkSink = std::function<void(CallStream)>;
   /// Takes over at net::HandoverPath(call_socket). `wake_fd` is an eventfd written to whenever Take
   /// has something; it must outlive the door.
@@ -41,7 +41,7 @@ class CallDoor {
   CallDoor(const CallDoor&) = delete;
   CallDoor& operator=(const CallDoor&) = delete;
 
-  /// What has been established since the last call. Any thread.
+  /// Returns the connections established since the last call. Any thread.
   std::vector<CallStream> Take();
 
  private:

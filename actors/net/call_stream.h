@@ -45,15 +45,15 @@ class CallStream {
   /// Bytes that TryWrite took are still here: call it again when the socket is writable.
   bool HasUnsent() const { return tls_ != nullptr && tls_->HasUnsent(); }
   int fd() const { return socket_.fd(); }
-  /// Whether the other end is on another host.
+  /// Returns true if the other end is on another host.
   bool away() const { return tls_ != nullptr; }
   void Shutdown() { socket_.Shutdown(); }
   /// "pid 12", or the address and identity of a peer on another host.
   std::string Peer() const {
     return tls_ == nullptr ? "pid " + std::to_string(socket_.PeerPid()) : peer_;
   }
-  /// Who has authenticated at the other end: tells it from all others. A Unix socket admits this
-  /// user alone.
+  /// The identity authenticated at the other end: tells it from all others. A Unix socket admits
+  /// this user alone.
   const std::string& identity() const { return identity_; }
   /// Words for an IoResult that ended.
   std::string WhyEnded(const IoResult& ended) const;

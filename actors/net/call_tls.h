@@ -1,4 +1,4 @@
-// What a process needs to call, or be called, across hosts.
+// Credentials and addresses that a process needs to call, or be called, across hosts.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace troupe::actors {
 /// TlsLoop's thread.
 using IdentitySource = std::function<StatusOr<std::shared_ptr<const client::IdentityShown>>()>;
 
-/// Where an actor is to be found from another host.
+/// The address of an actor for other hosts.
 struct RemoteActor {
-  std::string host;  // its worker's port
+  std::string host;  // address of its worker
   std::uint16_t port = 0;
   std::string process;   // the TLS server name: the worker passes the connection on by it
-  ActorId actor;         // what its certificate must say
+  ActorId actor;  // actor that its certificate must name
   bool objects = false;  // not for calls: for the large values that they name (bulk_mover.h)
 };
 

@@ -21,13 +21,13 @@ struct JoinArguments {
   std::string role = "client";  // worker, client, observer or process
   std::string name;             // for people; empty: the host's name and the process id
   std::string token;            // text; or
-  std::string token_file;       // its file
+  std::string token_file;  // file of the token
   std::string python_version;   // "3.11"; empty: no Python
   bool certificate = true;      // ask the head for one; a worker issues none
   Duration limit = std::chrono::seconds(5);
 };
 
-/// What a process says of itself.
+/// Returns the hello of a process.
 wire::Hello HelloOf(wire::Role role, const std::string& name, const std::string& python_version);
 /// Reads the token's file. kInvalid: no such role; what ParseToken and ReadSecretFile say.
 StatusOr<net::OpenOptions> OpenOptionsOf(const net::Address& address,

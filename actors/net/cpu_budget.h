@@ -4,7 +4,7 @@
 
 namespace troupe::actors {
 
-/// What a benchmark says about polling in place of the machine; kAuto is the rule.
+/// A benchmark's choice about polling in place of the machine's; kAuto is the rule.
 enum class SpinOverride { kAuto, kOn, kOff };
 /// For what is created from now on in this process. Any thread.
 void OverrideSpinning(SpinOverride to);

@@ -1,4 +1,5 @@
-// What a fork must not carry over: descriptors, and every object that threads or locks belong to.
+// Things that a fork must not carry over: descriptors, and every object that threads or locks
+// belong to.
 //
 // In a forked child the descriptors registered here are closed before fork() returns (an actor must
 // not look alive because a child of its caller holds the socket), and generation() is another

@@ -20,7 +20,7 @@ namespace troupe::actors {
 
 class TlsPipe {
  public:
-  /// What one Read may need beyond what it was asked for: a record that lay there incomplete.
+  /// Bytes one Read may need beyond those it was asked for: a record that lay there incomplete.
   static constexpr std::size_t kRecordBytesMax = 17u << 10;
 
   /// `engine` is established over `fd`, which must outlive the pipe and is watched
@@ -36,7 +36,7 @@ class TlsPipe {
   IoResult Read(int fd, char* into, std::size_t bytes);
   /// Takes some of `bytes`, or kWouldBlock; with none, sends on what was taken before.
   IoResult Write(int fd, const char* from, std::size_t bytes);
-  /// Taken, but not by the socket yet.
+  /// Returns true if it holds bytes that the socket has not taken yet.
   bool HasUnsent();
   /// Words for an end with this IoResult::error.
   std::string WhyEnded(int error);

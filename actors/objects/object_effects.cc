@@ -106,7 +106,7 @@ bool ObjectStore::OnControl(const ProcessId& peer, std::uint64_t connection,
   if (received.alone) return table_.Ack(peer, connection, received.acknowledged, Now());
   const auto* const hold = std::get_if<store::Hold>(&received.frame.body);
   const auto* const drop = std::get_if<store::Drop>(&received.frame.body);
-  if (hold != nullptr) RouseLocked(hold->object);  // its holder will get the value from here
+  if (hold != nullptr) RouseLocked(hold->object);  // the holder will get the value from here
   const bool good = table_.Frame(peer, connection, received.acknowledged, received.frame, Now());
   if (hold != nullptr) NoteBorrowedLocked(hold->object);
   if (drop != nullptr) NoteBorrowedLocked(drop->object);

@@ -1,4 +1,4 @@
-// One connection between the object stores of two processes of this host: bytes and descriptors.
+// A connection between the object stores of two processes of this host: bytes and descriptors.
 //
 // A Unix socket in the abstract namespace, named by the process it belongs to, so that nothing is
 // left behind whoever ends how; both sides are of the same user (SO_PEERCRED), or it is refused
@@ -55,7 +55,7 @@ class ObjectLink {
   std::uint64_t stamp = 0;  // when it was dialled, by the dialler's clock
   bool ack_due = false;
   bool watches_writes = false;
-  std::set<SegmentKey> given;  // whose descriptors the peer got here
+  std::set<SegmentKey> given;  // segments whose descriptors the peer got here
 
  private:
   struct Chunk {

@@ -41,20 +41,21 @@ namespace troupe::actors {
 
 class ObjectLinks {
  public:
-  /// What follows from links, for who owns them.
+  /// The consequences of links, for their owner.
   class Events {
    public:
     virtual ~Events() = default;
-    /// What the other end of `link` says of segments and lives. False: the link is over.
+    /// Handles a frame of the other end of `link` about segments and lives. False: the link is
+    /// over.
     virtual bool OnFrame(ObjectLink& link, const ObjectFrame& frame) = 0;
     /// A frame for the reference table, which this hands on to it. False: the link is over.
     virtual bool OnControl(const ProcessId& peer, std::uint64_t connection,
                            const store::ReceivedFrame& received) = 0;
     /// A link to `peer` was up, and is no more.
     virtual void OnDown(const ProcessId& peer) = 0;
-    /// What was asked of `peer`, and has not come, will not.
+    /// Requests to `peer` that were not answered never will be.
     virtual void OnNothingFrom(const ProcessId& peer, const std::string& why) = 0;
-    /// What is asked of `peer` as soon as a link to it is up.
+    /// Returns the segments to ask `peer` for as soon as a link to it is up.
     virtual std::vector<SegmentKey> WantedFrom(const ProcessId& peer) = 0;
   };
 
@@ -69,7 +70,7 @@ class ObjectLinks {
   /// Nothing of that process matters any more.
   void Unwatch(const ProcessId& peer);
 
-  /// Where no link is up, the table sends its frame again on the next.
+  /// Sends a frame; where no link is up, the table sends it again on the next.
   void SendFrame(const store::SendFrame& send);
   void SendAck(const ProcessId& peer);
   /// Does nothing where no link is up.
@@ -85,7 +86,7 @@ class ObjectLinks {
   /// False: no link had ended.
   bool CloseEnded();
 
-  /// What ObjectPoll::Wait returned.
+  /// Handles an event that ObjectPoll::Wait returned.
   void OnEvent(const epoll_event& event);
   /// When DialDue has something to do.
   std::optional<Instant> NextDial() const;

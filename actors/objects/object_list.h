@@ -1,4 +1,4 @@
-// One line of a list of the objects that a process knows.
+// A line of a list of the objects that a process knows.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ListedObject {
   bool gone = false;  // a borrowed one whose owner has ended or has forgotten it
   store::ValueKind kind = store::ValueKind::kPending;
   std::uint64_t bytes = 0;
-  store::Holds holds;           // what holds it in this process
+  store::Holds holds;  // holders in this process
   std::uint64_t lent = 0;       // processes and calls that hold it through this one
   std::uint64_t contained = 0;  // references inside its value
 };

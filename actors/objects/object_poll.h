@@ -1,4 +1,4 @@
-// What the object store's thread blocks on: readiness of its links, and being woken.
+// The poll on which the object store's thread blocks: readiness of its links, and being woken.
 //
 // Any thread may call anything here without a lock: the descriptors never change, and the kernel
 // orders what is done with them.
@@ -24,7 +24,7 @@ class ObjectPoll {
 
   /// Events of `fd` carry `id`, until it is closed. False: the kernel has no room for it.
   bool Watch(int fd, std::uint64_t id);
-  /// Whether room for writing is an event too.
+  /// Sets whether room for writing is an event too.
   void WatchWrites(int fd, std::uint64_t id, bool writes);
   /// Makes Wait return, now or the next time.
   void Wake();

@@ -93,7 +93,7 @@ ObjectStore::Turn::~Turn() {
   if (after.changed) store_.changed_.NotifyAll();
   if (wake) store_.poll_.Wake();
   for (DueAnswer& each : after.answers) {
-    DueAnswer answer = std::move(each);  // its slot may end with this
+    DueAnswer answer = std::move(each);  // the slot may end with this
     Answer* const slot = answer.slot.get();
     if (answer.open) {
       static_cast<void>(store_.completions_.OnDone(slot, EndOf(store_, slot, *answer.open)));

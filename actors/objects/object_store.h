@@ -71,7 +71,7 @@ class ObjectStore : private ObjectLinks::Events {
   static ObjectStore* Existing();
 
   const ProcessId& self() const { return self_; }
-  /// Who finishes answers in this process.
+  /// The finisher of answers in this process.
   Completions& completions() const { return completions_; }
   store::Pool& pool() { return pool_; }
 
@@ -97,13 +97,13 @@ class ObjectStore : private ObjectLinks::Events {
   /// Borrow for each of many, in their order.
   std::vector<AnswerRef> BorrowAll(const std::vector<store::ObjectId>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What a slot stands for.
+  /// Returns the object that a slot stands for.
   std::optional<store::ObjectId> NameOf(const Answer* slot) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddHandle(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   /// False: it is not known here (any more).
   bool TryAddHandle(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Knows(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What its value names.
+  /// Returns the objects that its value names.
   std::vector<store::ObjectId> Inside(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Posts `then` once nobody holds the object of this process that the slot stands for. One that
   /// waits for that already is enough: `then` is left alone. False: no other process has ever known
@@ -131,11 +131,11 @@ class ObjectStore : private ObjectLinks::Events {
                                                    const std::vector<store::ObjectId>& contained,
                                                    const ProcessId& owner, std::string* body)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What the value of such a reply takes, wherever it is. Nothing: it is none.
+  /// Returns the size of such a reply's value, wherever it is. Nothing: it is none.
   static std::optional<std::uint64_t> ResultBytes(std::string_view body);
   using Then = ResultThen;
   enum class Took { kDone, kLater, kBad };
-  /// Such a reply has come for `slot`. kDone: the slot is filled and to be finished; kLater: this
+  /// Takes such a reply for `slot`. kDone: the slot is filled and to be finished; kLater: this
   /// store does it, or fills it and posts `then`.
   Took TakeResult(Answer* slot, std::string_view body, Then then = {}) ABSL_LOCKS_EXCLUDED(mutex_);
   /// Posts `then` once no result's memory is being fetched from some maker that one is fetched
@@ -147,10 +147,10 @@ class ObjectStore : private ObjectLinks::Events {
   void NoteLentRemote(std::ptrdiff_t more) {
     lent_remote_.fetch_add(more, std::memory_order_relaxed);
   }
-  /// What an object is called between hosts: by its owner's name, also where another one stands for
-  /// it here.
+  /// Returns the object's name between hosts: its owner's, also where another one stands for it
+  /// here.
   store::ObjectId RemoteNameOf(const store::ObjectId& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What a value names, by their names between hosts.
+  /// Returns the objects that a value names, by their names between hosts.
   std::vector<store::ObjectId> RemoteInsideOf(const store::ObjectId& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// All names of what a call names and of what the large values among it name.
@@ -169,7 +169,8 @@ class ObjectStore : private ObjectLinks::Events {
                     const std::vector<store::ObjectId>& contained) ABSL_LOCKS_EXCLUDED(mutex_);
   void FailRemote(const store::ObjectId& id, ErrorCode code, std::string_view text)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What another host calls so is lent to one more process of another host, or one less.
+  /// Notes that an object with this name between hosts is lent to a further process of another
+  /// host, or to one less.
   void NoteLentOn(const store::ObjectId& name, bool lent) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Figures {
@@ -183,9 +184,9 @@ class ObjectStore : private ObjectLinks::Events {
     store::Pool::Figures pool;
   };
   Figures figures() ABSL_LOCKS_EXCLUDED(mutex_);
-  /// What this process owns, then what it borrows, `most` of them at most. Values that lie in this
-  /// process alone, as small results do until somebody else asks for them, are not objects and not
-  /// listed.
+  /// Lists the owned objects, then the borrowed ones, `most` of them at most. Values that lie in
+  /// this process alone, as small results do until somebody else asks for them, are not objects and
+  /// not listed.
   std::vector<ListedObject> List(std::size_t most) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The slot of an exported object has its answer.
@@ -206,14 +207,14 @@ class ObjectStore : private ObjectLinks::Events {
     std::uint16_t flags = 0;
     std::string body;
     Then then;
-    // What the slot will be in the end is this object's value too.
+    // Object that shares the slot's final value.
     std::optional<store::ObjectId> open;
   };
-  /// What is to be done once the lock is free.
+  /// Work to do once the lock is free.
   struct Afterwards {
     std::vector<DueAnswer> answers;
     std::vector<std::unique_ptr<Completion>> posts;
-    bool changed = false;         // who waits in Await may look
+    bool changed = false;  // true if threads in Await must look again
     bool deadline_moved = false;  // the thread is to look when it is due
   };
   class Turn;
@@ -236,7 +237,7 @@ class ObjectStore : private ObjectLinks::Events {
   std::vector<SegmentKey> WantedFrom(const ProcessId& peer) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What the table asks for.
+  // Applies the effects that the table asks for.
   void ApplyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyOneLocked(const store::Effect& effect) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetLocked(const store::ObjectId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -272,7 +273,7 @@ class ObjectStore : private ObjectLinks::Events {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndArrivalsLocked(const ProcessId& maker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What stands for objects of other hosts.
+  // Stand-ins for objects of other hosts.
   store::ObjectId HereLocked(const store::ObjectId& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<store::ObjectId> InsideLocked(const store::ObjectId& id) const
@@ -299,7 +300,7 @@ class ObjectStore : private ObjectLinks::Events {
   SegmentMap segments_ ABSL_GUARDED_BY(mutex_);
   ObjectWaits waits_ ABSL_GUARDED_BY(mutex_);
   RemoteNames names_ ABSL_GUARDED_BY(mutex_);
-  // Who has the values of what stands here for objects of other hosts.
+  // Sources of the values of stand-ins for objects of other hosts.
   std::map<store::ObjectId, std::shared_ptr<RemoteSource>> sources_ ABSL_GUARDED_BY(mutex_);
   ObjectLinks links_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_ ABSL_GUARDED_BY(mutex_);

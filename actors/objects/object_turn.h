@@ -1,6 +1,6 @@
-// One use of the object store's state: the store is locked while it lives, and at its end what
-// follows is done: first what the reference table asks for, then, without the lock, answers are
-// given, completions posted, and who waits for a change is told.
+// A scoped use of the object store's state: the store is locked while it lives, and at its end the
+// effects are applied: first those of the reference table, then, without the lock, answers are
+// given, completions posted, and threads that wait for a change are woken.
 //
 // Internal to actors/objects. A slot may end when its answer is given, and its end is a turn of its
 // own; so no slot is given back while a turn is on.
@@ -21,7 +21,7 @@ namespace troupe::actors {
 /// An answer as a value of the table, which others may ask for: its flags, its bytes.
 store::Value InlineOf(std::uint16_t flags, std::string_view bytes);
 
-/// What gives an object the answer of its slot, once that has it.
+/// Returns the completion that gives an object the answer of its slot.
 std::unique_ptr<Completion> EndOf(ObjectStore& store, Answer* slot, const store::ObjectId& id);
 
 class ABSL_SCOPED_LOCKABLE ObjectStore::Turn {

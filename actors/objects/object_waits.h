@@ -1,5 +1,5 @@
-// Who waits in this process for an object: which slot each object has here, which slots have no
-// answer yet, which replies wait for the memory that they lie in, and what is run when an object is
+// Waits of this process for objects: which slot each object has here, which slots have no answer
+// yet, which replies wait for the memory that they lie in, and what is run when an object is
 // forgotten.
 //
 // Slots that others own are known here without keeping them: a slot says when it ends (Ended), and
@@ -61,13 +61,13 @@ class ObjectWaits {
   /// `then` is due when no reply waits for memory of some maker that one waits for. False: none
   /// does, and it is left alone.
   bool AfterArrivals(std::unique_ptr<Completion>* then);
-  /// What is due for `maker`; nothing while a reply waits for its memory.
+  /// Returns the completions due for `maker`; none while a reply waits for its memory.
   std::vector<std::unique_ptr<Completion>> TakeAfterArrivals(const ProcessId& maker);
 
   /// `then` is due when `id`, an object of this process, is forgotten. One that waits for that
   /// already is enough: `then` is left alone.
   void WhenForgotten(const store::ObjectId& id, std::unique_ptr<Completion>* then);
-  /// What is due; nullptr: nothing.
+  /// Returns the due completion; nullptr: none.
   std::unique_ptr<Completion> TakeForgotten(const store::ObjectId& id);
 
  private:

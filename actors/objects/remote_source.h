@@ -1,4 +1,4 @@
-// Where an object's value is that came, by name, from another host.
+// The source of the value of an object that came, by name, from another host.
 //
 // The object store calls it with its lock held: an implementation takes no lock but its own, and
 // returns at once.
@@ -17,7 +17,7 @@ class RemoteSource {
   virtual void Want(const store::ObjectId& name, std::uint64_t number) = 0;
   /// Nobody holds it here any more.
   virtual void LetGo(const store::ObjectId& name, std::uint64_t number) = 0;
-  /// It is a life, and others have it from this process, or do no more.
+  /// Notes that others have the life `name` from this process, or do no more.
   virtual void LentOn(const store::ObjectId& name, std::uint64_t number, bool lent) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a result in memory needs at either end of its call: who made it keeps it until its caller
-// has it, and who called finishes the answer once it is here. Values; no locks.
+// The holds of a result in memory at either end of its call: its maker keeps it until its caller
+// has it, and the caller finishes the answer once it is here. Values; no locks.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class ResultHold {
   std::function<void()> lost_;
 };
 
-/// What is posted once a result is here, or never will be.
+/// The completion posted once a result is here, or never will be.
 struct ResultThen {
   std::unique_ptr<Completion> run;  // nullptr: nothing is
   bool fills_only = false;          // `run` finishes the slot

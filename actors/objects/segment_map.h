@@ -45,7 +45,7 @@ class SegmentMap {
   /// The descriptor of a segment has come: it is mapped, and nobody need be asked for it. An error:
   /// it cannot be; nothing changes, but that it is not awaited any more.
   Status Map(const SegmentKey& key, GuardedFd descriptor, std::uint64_t bytes);
-  /// What `id` lies in stays mapped until Unpin.
+  /// Keeps the memory of `id` mapped until Unpin.
   void Pin(const store::ObjectId& id, std::shared_ptr<ObjectMapping> mapping);
   void Unpin(const store::ObjectId& id) { pinned_.erase(id); }
 
@@ -61,7 +61,7 @@ class SegmentMap {
   /// Why nobody has it; nullptr: that is not known of it.
   const std::string* WhyMissing(const SegmentKey& key) const;
 
-  /// Its maker closed it: only pins and views keep what is mapped.
+  /// Retires a segment that its maker closed: only pins and views keep it mapped.
   void Retire(const SegmentKey& key);
   /// The maker cannot tell of its segments any more: Retire for all that are kept, which are
   /// returned.
@@ -72,11 +72,11 @@ class SegmentMap {
 
  private:
   const ProcessId self_;
-  std::map<SegmentKey, std::shared_ptr<ObjectMapping>> mapped_;  // kept for the next value there
+  std::map<SegmentKey, std::shared_ptr<ObjectMapping>> mapped_;  // waits for the next value there
   std::map<SegmentKey, std::weak_ptr<ObjectMapping>> known_;     // all that are mapped here
-  std::map<store::ObjectId, std::shared_ptr<ObjectMapping>> pinned_;  // what objects lie in
-  std::map<SegmentKey, ProcessId> wanted_;                            // whom it was asked of
-  std::map<SegmentKey, std::string> missing_;  // what nobody has any more, and why
+  std::map<store::ObjectId, std::shared_ptr<ObjectMapping>> pinned_;  // mappings of objects
+  std::map<SegmentKey, ProcessId> wanted_;  // process asked for each
+  std::map<SegmentKey, std::string> missing_;  // segments nobody has any more, and why
 };
 
 }  // namespace troupe::actors

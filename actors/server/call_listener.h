@@ -1,4 +1,5 @@
-// Where callers come in: the Unix socket of this process, and the door for those of other hosts.
+// The listener for callers: the Unix socket of this process, and the TLS acceptor for those of
+// other hosts.
 //
 // With no descriptor left for a connection, callers wait in the socket's queue and the socket is
 // not watched for a while: it would stay readable and whoever waits for it would spin. Whoever of
@@ -43,7 +44,7 @@ class CallListener {
   void Accept(absl::FunctionRef<void(CallStream)> admit);
   /// Set: no descriptor was left, and Accept is to be called then.
   std::optional<Instant> paused_until() const { return paused_until_; }
-  /// Who has come through the door since the last time.
+  /// Returns the callers accepted over TLS since the last time.
   std::vector<CallStream> TakeFromDoor();
   /// Nobody comes through it any more. Its threads end.
   void CloseDoor() { door_.reset(); }

@@ -56,11 +56,11 @@ class CallRunner {
   virtual void Cancel(std::uint64_t sequence, bool recursive) {}
 };
 
-/// Who executes: the bindings' with the GIL, the tests' without.
+/// The executor of calls: the bindings' with the GIL, the tests' without.
 class CallExecutor : public WaitHost {
  public:
   virtual std::unique_ptr<CallRunner> Open() = 0;
-  /// Whether calls run on other threads now, which need what Suspend lets go of.
+  /// Returns true if calls run on other threads now, which need the locks that Suspend releases.
   virtual bool RunsElsewhere() const { return false; }
 };
 

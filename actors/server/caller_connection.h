@@ -1,6 +1,5 @@
-// One caller as the actor's process sees it: what it sent and was not run yet, and the replies it
-// has not said it received. When its connection ends it may come back with another one
-// (actor_session.h).
+// A caller as the actor's process sees it: its calls that were not run yet, and the replies it has
+// not confirmed. When its connection ends it may come back with another one (actor_session.h).
 //
 // The serving thread alone reads and runs; replies may be added and flushed by any thread (a method
 // that answers later, the flusher), under this object's mutex. Never blocks. Lives in a shared_ptr,
@@ -76,10 +75,11 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   std::string who() const { return stream_.Peer(); }
   /// The caller is on another host.
   bool away() const { return away_; }
-  /// What large values go over to and from a caller of another host that takes them; nullptr: of
-  /// any other, or no descriptor is left. Any thread.
+  /// Returns the session for large values to and from a caller of another host that takes them;
+  /// nullptr: any other caller, or no descriptor is left. Any thread.
   std::shared_ptr<BulkSession> Bulk();
-  /// Its next call waits for arguments: nothing of it runs until Unpark (any thread).
+  /// Parks the caller, whose next call waits for arguments: nothing of it runs until Unpark (any
+  /// thread).
   void Park() { parked_.store(true); }
   void Unparked() { parked_.store(false); }
   void Unpark();
@@ -97,15 +97,16 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   void Welcome(const SessionId& id);
   /// The connection is gone, the caller may come back.
   void Detach();
-  /// It did, on the connection of `other`, which is closed with it, and has received `replies`.
-  /// False: what it misses is no longer kept; nothing has changed.
+  /// Resumes on the connection of `other`, which is closed with it; the caller has received
+  /// `replies`. False: frames it misses are no longer kept; nothing has changed.
   bool Resume(CallerConnection& other, std::uint64_t replies);
   /// How much is kept for the caller: replies that it has not said it received.
   std::size_t KeptBytes();
 
   std::unique_ptr<CallRunner> session;
   std::optional<SessionId> session_id;  // once it greeted
-  // who owns a caller's objects, if it is on this host and takes some; set before its first call
+  // The owner of a caller's objects, if it is on this host and takes some; set before its first
+  // call
   ProcessId process;
 
  private:
@@ -124,7 +125,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   /// The serving thread reads it without the mutex, and exchanges it under that; others write to it
   /// under the mutex. TLS has a lock of its own.
   CallStream stream_;
-  /// What it has read is the serving thread's, what it sends is under the mutex.
+  /// State of reading, used by the serving thread; the state of sending is under the mutex.
   ActorSession calls_;
   const Watched watched_;
   const bool away_;

@@ -1,4 +1,4 @@
-// One answer to come: what a Ref holds, and what a reply is written into without the GIL.
+// An answer to come: the slot that a Ref holds, and that a reply is written into without the GIL.
 //
 // Life: made by Answer::New with one reference; every holder (the ring of outstanding calls, the
 // Ref, a resolver) has its own. Completed once, by whoever claims it first; the bytes never change
@@ -100,11 +100,11 @@ class Answer {
   std::uint64_t call() const { return call_.load(std::memory_order_relaxed); }
   void set_call(std::uint64_t call) { call_.store(call, std::memory_order_relaxed); }
 
-  /// What this process tells a call that it runs by: the one that made this call. 0: none did.
+  /// Id of the call that made this call, within this process. 0: none did.
   std::uint64_t started_by() const { return started_by_.load(std::memory_order_relaxed); }
   void set_started_by(std::uint64_t call) { started_by_.store(call, std::memory_order_relaxed); }
 
-  /// What the observer of the slot's channel keeps here; nullptr: it does not know the call.
+  /// Data of the observer of the slot's channel; nullptr: it does not know the call.
   void* observed = nullptr;
   /// Bytes the channel had been given when this call's frame ended: what was handed to the socket
   /// tells whether the call was sent. Guarded by the channel's mutex.

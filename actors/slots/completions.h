@@ -1,5 +1,5 @@
-// Who finishes answers, and runs what waits for them: the caller's reactor, as the rooms below it
-// know it.
+// The finisher of answers, which also runs their completions: the caller's reactor, as the rooms
+// below it know it.
 //
 // View of one process. Thread-safe; nothing here blocks. What makes answers of its own (objects,
 // values from other hosts) is handed this, so that only who waits for answers needs to know how

@@ -66,7 +66,7 @@ class ItemStream {
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;
   };
-  /// What was popped in all.
+  /// The number popped in all.
   Taken taken() const;
 
  private:

@@ -1,4 +1,4 @@
-// Who waits for room in a queue: answers that are done once there is some.
+// Waits for room in a queue: answers that are done once there is some.
 //
 // Takes no lock: its owner's mutex guards it. The answers are handed back as a list, to be told of
 // (Completions, CallReactor::NotifyAll) once that mutex is free.

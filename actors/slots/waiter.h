@@ -23,7 +23,7 @@ class Waiter : public GateMember {
   std::atomic<std::uint32_t> word{0};
 };
 
-/// What is run, once, on the background thread, when a slot is done (a future to complete) or a
+/// A task to run, once, on the background thread, when a slot is done (a future to complete) or a
 /// connection ended. An exception must not leave Run.
 class Completion {
  public:
@@ -40,7 +40,7 @@ struct WaitNode {
   std::unique_ptr<Completion> completion;
 };
 
-/// What the waiting thread's language runtime needs around a wait; bindings implement it with the
+/// Hooks of the waiting thread's language runtime around a wait; bindings implement them with the
 /// GIL.
 class WaitHost {
  public:
@@ -51,7 +51,7 @@ class WaitHost {
   virtual void Resume() = 0;
   /// Between Resume and Suspend: true ends the wait (a signal handler raised).
   virtual bool Interrupted() = 0;
-  /// Whether signals are handled on this thread, so that it must look for them every 50 ms.
+  /// Returns true if signals are handled on this thread, so that it must look for them every 50 ms.
   virtual bool HandlesSignals() const = 0;
 };
 

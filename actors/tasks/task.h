@@ -22,12 +22,12 @@ struct Task : TaskDispatch::Task {
   std::shared_ptr<TaskPool> pool;  // lives as long as a task of its own
   AnswerRef slot;
   TaskCall call;
-  std::unique_ptr<CallHolds> over;  // what it names, while a process of another host has it
+  std::unique_ptr<CallHolds> over;  // objects it names, while a process of another host has it
   bool cancelled = false;
   TaskHistory::Ended ended;  // as far as it is known
   std::uint64_t later =
-      0;  // its number while arguments are to come; then it does not wait for a process
-  Task* older = nullptr;  // its pool's tasks, in the order they came
+      0;  // the task's number while arguments are to come; then it does not wait for a process
+  Task* older = nullptr;  // the pool's tasks, in the order they came
   Task* newer = nullptr;
 };
 

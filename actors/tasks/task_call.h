@@ -1,5 +1,4 @@
-// What is asked of a TaskPool: a function, the shape of its arguments, and one call of it, all
-// encoded.
+// A request to a TaskPool: a function, the shape of its arguments, and one call of it, all encoded.
 //
 // Plain data. A function and its shapes outlive every task of theirs and may be shared by any
 // number; who makes them holds no lock.
@@ -30,7 +29,7 @@ struct TaskFunction {
   std::string
       definition;  // encoded arguments of `__define__`: the key of its calls, and what it is
   Handles refs;    // inside the definition
-  std::size_t refs_at = 0;  // where in it the value begins that holds them
+  std::size_t refs_at = 0;  // offset at which the value begins that holds them
   std::uint16_t definition_arguments = 2;
   std::int32_t retries = 0;  // when its process is lost; -1: any number
   Retried retried = Retried::kNone;
@@ -54,7 +53,7 @@ struct TaskCall {
   std::shared_ptr<const TaskShape> own_shape;  // nullptr: its function has it
   std::uint16_t argument_count = 0;
   std::string values;
-  Handles held;              // what `values` names
+  Handles held;  // objects that `values` names
   PendingArguments to_come;  // into `values`
   std::shared_ptr<ItemStream> items;
   std::uint64_t parent = 0;  // the task that starts this one; 0: none

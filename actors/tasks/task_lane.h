@@ -1,4 +1,4 @@
-// One process that runs tasks of a pool: the calls that go to it, and which functions and shapes it
+// A process that runs tasks of a pool: the calls that go to it, and which functions and shapes it
 // has been told of.
 //
 // A function's definition precedes its first call, a shape's names travel with the first call that
@@ -30,7 +30,7 @@ class TaskLane {
 
   enum class Sent {
     kYes,
-    kLast,   // sent, and this process is to run nothing more
+    kLast,  // transmitted, and this process is to run nothing more
     kLater,  // the process's next answer makes room
     kNever,  // the process is gone, or counts too many calls
   };
@@ -66,7 +66,8 @@ class TaskLanes {
     by_channel_[channel->id()] = id;
     return lanes_.emplace(id, TaskLane(std::move(channel))).first->second;
   }
-  /// Its channel, for who lets go of it without the lock; nullptr: there is no such lane.
+  /// Removes a lane and returns its channel, to be released without the lock; nullptr: there is no
+  /// such lane.
   std::shared_ptr<Channel> Remove(LaneId id) {
     const auto found = lanes_.find(id);
     if (found == lanes_.end()) return nullptr;

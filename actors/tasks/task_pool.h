@@ -63,9 +63,9 @@ class TaskPool : public CallObserver,
   /// A process that is there: `channel` was made with this as its observer, and gets nothing else
   /// to send.
   LaneId Open(std::shared_ptr<Channel> channel);
-  /// It gets no more tasks. True: nothing is with it, and it is forgotten.
+  /// Closes a lane to further tasks. True: it has none, and is forgotten.
   bool Close(LaneId lane);
-  /// It gets no more tasks, and is kept until Close.
+  /// Stops further tasks for a lane, which is kept until Close.
   void Stop(LaneId lane);
   /// Calls a method of the process itself, without arguments, behind the tasks that are with it.
   /// The answer to come; empty: it cannot be asked any more.
@@ -88,7 +88,7 @@ class TaskPool : public CallObserver,
   /// Ends all that waits, with this answer.
   void FailWaiting(std::uint16_t flags, std::string_view body);
 
-  // What a task waits for: its arguments; a process; those before it there; nothing.
+  // The thing a task waits for: its arguments; a process; earlier tasks there; nothing.
   enum class Stage { kArguments, kWaits, kGiven, kRuns };
   struct Listed {
     AnswerRef slot;
@@ -153,7 +153,7 @@ class TaskPool : public CallObserver,
   static TaskHistory& HistoryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static TaskChildren& ChildrenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// One for all pools, so that a slot's task can be looked at whatever pool it is of.
+  /// Shared by all pools, so that a slot's task can be looked at whatever pool it is of.
   static Mutex mutex_;
 
   const std::function<void()> wake_;
@@ -169,8 +169,8 @@ class TaskPool : public CallObserver,
   std::vector<TaskDispatch::Task*> answered_ ABSL_GUARDED_BY(mutex_);  // scratch
 };
 
-/// One change of a pool, under the lock. When it ends, whoever waits is told of `finished`, and who
-/// leases processes is woken if that is due: both without the lock. The pool lives longer.
+/// A change of a pool, under the lock. At its end, without the lock, waiting threads learn of
+/// `finished`, and the leasing thread is woken if that is due. The pool lives longer.
 class ABSL_SCOPED_LOCKABLE TaskPool::Step {
  public:
   explicit Step(TaskPool& pool, bool as_leader = false) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex_)

@@ -36,9 +36,10 @@ enum class Collective {
 };
 const char* NameOf(Collective kind);
 
-/// One operation; `count` is as in NCCL: of what one rank contributes, or gets of a reduce-scatter
-/// or scatter, or exchanges with each rank of an all-to-all. Gather, scatter, barrier, types and
-/// operations without NCCL's numbers, tags and unequal counts are of communicators over memory.
+/// A group operation; `count` is as in NCCL: the number of elements that one rank contributes, or
+/// gets of a reduce-scatter or scatter, or exchanges with each rank of an all-to-all. Gather,
+/// scatter, barrier, types and operations without NCCL's numbers, tags and unequal counts are of
+/// communicators over memory.
 struct Operation {
   Collective kind = Collective::kAllReduce;
   const void* send = nullptr;
@@ -47,7 +48,7 @@ struct Operation {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   int root = 0;  // or the peer
-  int tag = 0;   // which a send and its receive have in common
+  int tag = 0;  // shared by a send and its receive
   Duration most{};  // how long it may take, counted from its beginning here; 0: as it does
   // An all-to-all whose ranks exchange unequal counts has one for each rank, in its order; read
   // before Start returns.
@@ -59,7 +60,7 @@ struct Operation {
 class Work {
  public:
   virtual ~Work() = default;
-  /// Whether Wait would return at once. Never blocks.
+  /// Returns true if Wait would return at once. Never blocks.
   virtual bool Done() = 0;
   /// Blocks until the operations are done, at most so long. kTimeout; kFenced: the group was
   /// stopped, the buffers are undefined, and the text says why. Nothing is stopped by a timeout.

@@ -1,5 +1,5 @@
-// What this project uses of CUDA's driver API, declared by itself: nothing of CUDA is needed to
-// build, and the wheel runs where there is none. Pure declarations.
+// The parts of CUDA's driver API that this project uses, declared by itself: nothing of CUDA is
+// needed to build, and the wheel runs where there is none. Pure declarations.
 //
 // The driver API and not the runtime's: libcuda.so.1 is on every machine with a GPU and its SONAME
 // does not change with CUDA's version, while there is a libcudart for each; its streams, events and

@@ -1,4 +1,4 @@
-// One mutex per GPU of this process, held for each call into NCCL: a communicator has one thread at
+// A mutex per GPU of this process, held for each call into NCCL: a communicator has one thread at
 // a time, and so has a device, whichever communicator of it is called.
 //
 // Calls of communicators that do not block return at once, so that it is held for microseconds; an

@@ -28,11 +28,11 @@ struct NcclFunctions {
 #undef TROUPE_NCCL_TEXT
 };
 
-/// What a version can do; a caller asks this and not the version.
+/// The abilities of a version; callers ask for these and not for the version.
 struct NcclFeatures {
   bool revoke = false;      // operations can be stopped without freeing what peers read
   bool shrink = false;      // a communicator without some of the ranks
-  bool grow = false;        // one with more
+  bool grow = false;  // a communicator with more ranks
   bool scalable = false;    // several unique ids for one communicator
   bool all_to_all = false;  // as one call
   bool multi_rank = false;  // two ranks may share a GPU, where NCCL_MULTI_RANK_GPU_ENABLE=1

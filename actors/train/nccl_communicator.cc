@@ -158,7 +158,7 @@ void NcclCommunicator::AbortTogether(std::span<Supervised* const> all) {
   nccl_.call.group_start();
   for (Supervised* each : all) {
     auto* group = static_cast<NcclCommunicator*>(each);
-    group->device_mutex_.AssertHeld();  // one device has one mutex
+    group->device_mutex_.AssertHeld();  // each device has one mutex
     group->aborted_ = true;
     if (group->comm_) nccl_.call.abort(std::exchange(group->comm_, nullptr));
   }

@@ -37,7 +37,7 @@
 
 namespace troupe::train {
 
-/// Which group, and this rank's place in it.
+/// The group, and this rank's place in it.
 struct GroupSpec {
   std::string name;
   std::uint64_t epoch = 1;
@@ -46,7 +46,7 @@ struct GroupSpec {
   GroupTimes times;
 };
 
-/// What is told of a group, on the supervisor's thread: returns at once.
+/// Callbacks for a group, on the supervisor's thread: they return at once.
 struct GroupHooks {
   std::function<void(GroupState, const std::string&)> on_state;
   std::function<void(const ProgressWatch::Overdue&)> on_overdue;
@@ -77,7 +77,7 @@ class NcclCommunicator final : public Communicator,
   int rank() const override { return spec_.rank; }
   int size() const override { return spec_.size; }
 
-  // What the supervisor calls.
+  // Functions for the supervisor.
   int device() const override { return spec_.device; }
   void Wake(const std::string& reason) override;
   void Tell(GroupState state, const std::string& text) override;
@@ -116,7 +116,7 @@ class NcclCommunicator final : public Communicator,
   CudaStream stream_ = nullptr;
   std::atomic<std::uint64_t> seq_{0};
 
-  Mutex start_mutex_;    // one caller starts at a time; before device_mutex_
+  Mutex start_mutex_;  // serialises starts; before device_mutex_
   Mutex& device_mutex_;  // before mutex_
   NcclComm comm_ ABSL_GUARDED_BY(device_mutex_) = nullptr;
   bool aborted_ ABSL_GUARDED_BY(device_mutex_) = false;

@@ -1,5 +1,6 @@
-// What this project uses of NCCL, declared by itself: nothing of NCCL is needed to build, and the
-// wheel runs where there is none. Pure declarations of NCCL's ABI, which is stable within 2.x.
+// The parts of NCCL that this project uses, declared by itself: nothing of NCCL is needed to build,
+// and the wheel runs where there is none. Pure declarations of NCCL's ABI, which is stable within
+// 2.x.
 //
 // tests/actors/train/abi_test.cc compares them with the header of NVIDIA's wheel, where that is
 // installed. The fake libraries of tests/fakes export the same functions.
@@ -18,7 +19,7 @@ namespace troupe::train {
 
 using NcclComm = ::ncclComm*;
 
-/// Where a group's ranks find each other: the address of a listener in the process that made it.
+/// The meeting point of a group's ranks: the address of a listener in the process that made it.
 struct NcclUniqueId {
   char internal[128];
 };

@@ -24,7 +24,7 @@ class NcclWork final : public Work {
   /// For cuStreamWaitEvent: another stream goes on when the operations have passed, or were
   /// stopped.
   CudaEvent event() const { return event_; }
-  /// Whether the stream has passed the event, or CUDA can no longer say. Never blocks.
+  /// Returns true if the stream has passed the event, or CUDA can no longer say. Never blocks.
   bool Passed();
 
  private:

@@ -1,4 +1,4 @@
-// One thread per process that carries out what GroupRules decides for all of its groups, without
+// A thread per process that carries out the decisions of GroupRules for all of its groups, without
 // ever waiting for a library: calls that may block run on the reaper's threads, each under a
 // deadline.
 //
@@ -29,7 +29,7 @@
 
 namespace troupe::train {
 
-/// What the supervisor drives: a communicator's calls into its library.
+/// The interface that the supervisor drives: a communicator's calls into its library.
 class Supervised {
  public:
   virtual ~Supervised() = default;
@@ -76,7 +76,7 @@ class Supervisor {
   const Clock& clock() const { return clock_; }
 
  private:
-  /// What has happened and was not decided yet; one of each is enough.
+  /// Events that were not decided yet; one of each is enough.
   struct Pending {
     std::optional<Status> formed, revoked, finalized;
     std::optional<std::string> stop;

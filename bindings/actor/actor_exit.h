@@ -18,9 +18,9 @@ class ActorExit {
   ActorExit(const ActorExit&) = delete;
   ActorExit& operator=(const ActorExit&) = delete;
 
-  /// What the error that is set means for the actor whose method raised it.
+  /// The meaning of the current error for the actor whose method raised it.
   enum class How {
-    kStays,    // it ends no actor
+    kStays,  // the actor goes on
     kAnswers,  // exit_actor(), sys.exit(0): the error is the call's answer
     // sys.exit() of another code: the call has no answer, like one whose process was killed
     kCrashes,

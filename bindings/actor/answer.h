@@ -1,4 +1,4 @@
-// What a method returned or raised, as the frames that answer its call. Needs the GIL.
+// Answers of a call: a method's result or exception, as frames. Needs the GIL.
 #pragma once
 
 #include <Python.h>
@@ -21,7 +21,7 @@ struct AnswerForm {
   std::uint32_t ahead = 0;
 };
 
-/// Which call is answered; a view, for the time of the answer.
+/// The call that is answered; a view, for the time of the answer.
 struct AnswerTo {
   actors::CallerConnection& peer;
   std::uint64_t sequence;

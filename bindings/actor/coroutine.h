@@ -26,9 +26,9 @@ struct CoroutineList {
 /// Steals `inner`. A new reference, or nullptr with an error set (and `call` left as it was).
 PyObject* NewCallCoroutine(PyObject* inner, DeferredCallPtr& call,
                            const std::shared_ptr<LoopCalls>& calls);
-/// What NewCallCoroutine gave runs as `task`, which is kept until the call is answered: a loop
-/// keeps none that waits, and one that waits for what it alone knows (a future of its own) would be
-/// garbage, its call without an answer.
+/// Keeps `task`, which runs the result of NewCallCoroutine, until the call is answered: a loop
+/// keeps no waiting task, and one that waits for something only it knows (a future of its own)
+/// would be garbage, its call without an answer.
 void SetTask(PyObject* coroutine, PyObject* task);
 /// Keeps no task of these any more: nobody is to be answered.
 void LetTasksGo(CoroutineList& coroutines);

@@ -44,7 +44,7 @@ class DeferredCall {
   RunningCall& running() { return running_; }
   std::size_t group() const { return group_; }
   PyObject* name() const { return name_; }
-  /// What sends the items of a call that streams; nullptr: it does not.
+  /// The sender of the items of a call that streams; nullptr: it does not.
   const std::shared_ptr<ItemSender>& items() const { return items_; }
 
  private:

@@ -46,7 +46,7 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   std::unique_ptr<actors::CallRunner> Open() override;
   bool HandlesSignals() const override { return on_main_thread_; }
 
-  /// Whether calls are for Submit, and not for the serving thread.
+  /// Returns true if calls are for Submit, and not for the serving thread.
   virtual bool defers() const { return false; }
   virtual void Submit(DeferredCallPtr) {}
   /// This thread may go into the user's code: what was submitted is not to wait for its end.
@@ -55,8 +55,9 @@ class PyExecutor : public GilHostOf<actors::CallExecutor> {
   virtual void Cancel(const actors::CallerConnection&, std::uint64_t /*sequence*/,
                       bool /*recursive*/) {}
 
-  /// What a call of `name` runs (a new reference, or nullptr with an error set), and where.
-  /// `keeping`: how it answers, of a call that leaves its tensors here; else nullptr.
+  /// Returns the callable for `name` (a new reference, or nullptr with an error set), and where it
+  /// runs. `keeping`: the form of the answer, for a call that leaves its tensors here; else
+  /// nullptr.
   PyObject* Find(PyObject* name, const AnswerForm* keeping, std::size_t* group) const;
   /// The group of that name; false: an error is set.
   bool FindGroup(std::string_view name, std::size_t* group) const;

@@ -32,7 +32,7 @@ class ItemSender {
   bool cut_off() const { return cut_off_; }
   void CutOff() { cut_off_ = true; }
 
-  // What the caller said:
+  // Messages of the caller:
   void Taken(std::uint64_t items);
   void Stop();
 

@@ -38,7 +38,7 @@ class LoopExecutor : public PyExecutor {
 
  private:
   const std::shared_ptr<LoopCalls> calls_;         // calls of methods in no group
-  std::vector<std::shared_ptr<LoopApart>> apart_;  // one for each group, in their order
+  std::vector<std::shared_ptr<LoopApart>> apart_;  // a loop for each group, in their order
 };
 
 }  // namespace troupe::bindings

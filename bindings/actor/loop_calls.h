@@ -52,7 +52,7 @@ class LoopCalls : public std::enable_shared_from_this<LoopCalls> {
   void Hold(actors::CallerConnection& peer, bool first_step);
   bool CallFlushSoon();
 
-  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // one group alone
+  actors::ConcurrencyGroups<DeferredCallPtr> group_;  // used without other groups
   const std::shared_ptr<ActorExit> exit_;
   PyObject* create_task_ = nullptr;
   PyObject* call_soon_ = nullptr;

@@ -15,7 +15,7 @@ struct Outgoing;
 /// False with an error set in a forked child, whose channel this is not.
 bool CheckGeneration(CallChannelObject* self);
 
-/// What is called, and how it is to answer.
+/// The call's target, and the form of its answer.
 struct CallKind {
   PyObject* target;           // str: what travels (actors/core/call/call_target.h)
   PyObject* method;           // str: its method, for people
@@ -36,7 +36,7 @@ bool AppendCallValues(actors::ByteBuffer& out, PyObject* const* args, Py_ssize_t
                       PyObject* method, PyObject* keywords, Outgoing* outgoing = nullptr);
 /// The slots of a call's several answers, nullptr for one answer.
 std::shared_ptr<actors::ItemStream> NewItems(const CallKind& kind);
-/// What the caller of a call with several values gets.
+/// Returns the caller's object for a call with several values.
 PyObject* RefsOf(CallChannelObject* channel, const CallKind& kind, actors::ItemStream& items);
 
 void BindCallChannel(nanobind::module_& m);

@@ -15,7 +15,7 @@ namespace {
 
 struct RefStream {
   PyObject head;
-  RefObject* answer;  // its channel and method are the items'
+  RefObject* answer;  // the channel and method are the items'
   std::shared_ptr<actors::ItemStream>* items;
   actors::TakenReport* report;
   bool of_task;  // a task's process may change

@@ -13,7 +13,7 @@ namespace troupe::bindings {
 struct CallChannelObject;
 struct CallableCell;
 
-/// What a TaskPool object holds.
+/// The contents of a TaskPool object.
 class PyTaskPool {
  public:
   explicit PyTaskPool(nanobind::object wake);
@@ -34,7 +34,7 @@ class PyTaskPool {
   void Judge(nanobind::handle ref, bool again);
 
  private:
-  std::shared_ptr<CallableCell> cell_;  // what is run when the pool wants a look
+  std::shared_ptr<CallableCell> cell_;  // callback when the pool wants a look
   std::shared_ptr<actors::TaskPool> pool_;
   std::map<actors::LaneId, nanobind::object> channels_;
 };

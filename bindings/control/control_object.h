@@ -21,7 +21,7 @@ struct ConnectArguments {
   std::string role = "client";
   std::string name;
   std::string token;       // text; or
-  std::string token_file;  // its file
+  std::string token_file;  // file of the token
   double timeout_s = 5.0;
   bool certificate = true;  // ask the head for one; a worker issues none
   double return_s = 0.0;    // how long a lost connection is sought again
@@ -54,7 +54,7 @@ class ControlObject {
   void Close();
 
   const client::ControlClient& client() const { return *client_; }
-  /// What this process shows of itself in calls between hosts; made at its first use.
+  /// Returns this process's identity in calls between hosts; made at its first use.
   actors::IdentitySource identity() const;
 
  private:

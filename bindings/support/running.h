@@ -13,7 +13,7 @@ namespace troupe::bindings {
 struct RunningCall {
   std::uint64_t sequence = 0;
   bool cancelled = false;
-  bool told = false;  // that it is, since take_cancelled() was asked last
+  bool told = false;  // true if it was cancelled since take_cancelled() was called last
   // on the serving thread: nobody else would read the word
   actors::CallerConnection* reads = nullptr;
   PyObject* method = nullptr;  // str, borrowed; of a call on the serving thread

@@ -1,4 +1,5 @@
-// What torch's Gloo is told of connections that break, so that nobody waits for a message for ever.
+// Reports to torch's Gloo about connections that break, so that nobody waits for a message for
+// ever.
 #pragma once
 
 #include "bindings/support/nanobind.h"

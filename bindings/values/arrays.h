@@ -5,7 +5,7 @@
 
 namespace troupe::bindings {
 
-/// Whether it is an instance of numpy.ndarray or of a class derived from it.
+/// Returns true for an instance of numpy.ndarray or of a class derived from it.
 bool IsArray(PyObject* object);
 /// The reduction of an array: numpy's own where that gives the memory as a buffer, else that of
 /// troupe/_code/arrays.py. NotImplemented where the user's copyreg or `pickler`'s dispatch_table

@@ -1,5 +1,5 @@
-// What a Ref knows of the channel that its answer comes over: the Python object's fields alone. The
-// object itself, with what calls and ends, is bindings/caller/channel.h. Needs the GIL.
+// The channel of a Ref's answer: the Python object's fields alone. The object itself, with what
+// calls and ends, is bindings/caller/channel.h. Needs the GIL.
 #pragma once
 
 #include <Python.h>
@@ -16,7 +16,7 @@ namespace troupe::bindings {
 struct CallChannelObject {
   PyObject head;
   std::shared_ptr<actors::Channel>* channel;
-  std::shared_ptr<CallableCell>* on_disconnect;  // what runs when the connection ends
+  std::shared_ptr<CallableCell>* on_disconnect;  // callback for the end of the connection
   ShapeTable* shapes;
   PyObject* description;     // str
   std::uint32_t generation;  // ForkGuard's when it was made: inert in a child

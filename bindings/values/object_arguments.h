@@ -13,7 +13,8 @@
 
 namespace troupe::bindings {
 
-/// What a call's frame names, with one handle of each until the arguments are made. Needs the GIL.
+/// Objects that a call's frame names, with one handle of each until the arguments are made. Needs
+/// the GIL.
 struct Incoming {
   /// Registers all with their owners and maps the memory of `values`; waits for that at most
   /// kFetchMax. What can never be read raises where its value is made. False: an error is set.

@@ -42,7 +42,7 @@ struct Outgoing {
   const bool refs;
   bool names_remote = false;  // references go by the names they have between hosts
   bool names_inside = false;  // with an object go the names of what lies inside it
-  actors::Handles held;       // what the frame names; of kWriting: what the value does
+  actors::Handles held;  // objects that the frame names; for kWriting, those of the value
   std::optional<store::Writing> writing;
   /// Set: arguments that are to come, or failed, are left out and put there; else they are waited
   /// for.
@@ -57,7 +57,7 @@ class Buffers {
  public:
   struct One {
     Py_buffer view;
-    bool writable_copy;  // its reader may write, to a copy of its own
+    bool writable_copy;  // the reader may write, to a copy of its own
   };
   Buffers() = default;
   Buffers(const Buffers&) = delete;
@@ -95,7 +95,7 @@ bool AppendObjectBytes(actors::ByteBuffer& out, const store::ObjectId& id, std::
 /// The name of an object, and what lies inside it where that is wanted.
 bool AppendNamed(actors::ByteBuffer& out, const store::ObjectId& id, const Outgoing& outgoing);
 
-/// What Ref.hex() gives for a reference to it.
+/// Returns the text of Ref.hex() for a reference to it.
 std::string HexOf(const store::ObjectId& name);
 
 /// The object store, or nullptr with an error set.

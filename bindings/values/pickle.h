@@ -42,7 +42,7 @@ PyObject* CallTakingRefs(PyObject* callable, actors::Handles* refs);
 /// Calls `callable`; what it pickles is the runtime's to carry, and has no Refs but where
 /// CallTakingRefs is under way.
 PyObject* CallPickling(PyObject* callable);
-/// Whether the runtime pickles in this thread, rather than the program by itself.
+/// Returns true if the runtime pickles in this thread, rather than the program by itself.
 bool RuntimePickles();
 
 /// For Ref.__reduce__: where the pickling under way puts Refs. nullptr: it may have none, which
@@ -51,7 +51,7 @@ actors::Handles* TakingRefs();
 /// For what can do without Refs: where the pickling under way puts them. nullptr: it may have none,
 /// and does not fail for that.
 actors::Handles* TakingRefsIfAny();
-/// Whether TakingRefs returned nullptr since this was last asked.
+/// Returns true if TakingRefs returned nullptr since the last call.
 bool TakeNestedRef();
 
 }  // namespace troupe::bindings

@@ -15,8 +15,8 @@ struct CallChannelObject;
 
 struct RefObject {
   PyObject head;
-  actors::Answer* slot;        // one reference
-  CallChannelObject* channel;  // whose answer it is (a reference); nullptr: a local one
+  actors::Answer* slot;  // a reference
+  CallChannelObject* channel;  // channel of the answer (a reference); nullptr: a local one
   PyObject* method;            // str, or nullptr for a local one
   std::uint32_t generation;    // ForkGuard's when it was made: an inherited pending Ref is inert
   bool listed;                 // wait() has met it in the list it looks through

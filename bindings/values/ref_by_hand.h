@@ -12,8 +12,8 @@
 
 namespace troupe::bindings {
 
-/// What stands in such a pickle, as a pair for pickle. Takes over one handle of `id`. nullptr: an
-/// error is set.
+/// Returns the reduction for such a pickle, as a pair for pickle. Takes over one handle of `id`.
+/// nullptr: an error is set.
 PyObject* ReduceByHand(actors::ObjectStore& store, const store::ObjectId& id);
 
 /// Binds the inverse, and what lets go of all that is held.

@@ -17,9 +17,9 @@ namespace troupe::bindings {
 /// ref_by_hand.h.
 PyObject* ReduceRef(PyObject* ref, PyObject*);
 
-/// What stands in a pickle for an object, as a tuple: its name between hosts, which it is of those
-/// that `refs` holds, and what this process calls it, if that is another name. `refs` takes the
-/// caller's handle over. nullptr: an error is set.
+/// Returns the tuple that stands for an object in a pickle: its name between hosts, its index among
+/// those that `refs` holds, and its local name, if that is another one. `refs` takes the caller's
+/// handle over. nullptr: an error is set.
 PyObject* TakeNamed(actors::ObjectStore& store, const store::ObjectId& id, actors::Handles* refs);
 /// Borrows the object that a tuple of TakeNamed stands for. Empty: it is not known here, or an
 /// error is set.
@@ -34,7 +34,7 @@ class NamedRefs {
   ~NamedRefs();
   NamedRefs(const NamedRefs&) = delete;
   NamedRefs& operator=(const NamedRefs&) = delete;
-  /// What this thread's innermost NamedRefs has for that Ref; nullptr: nothing.
+  /// Returns the object of this thread's innermost NamedRefs for that Ref; nullptr: none.
   static const store::ObjectId* At(Py_ssize_t index);
   /// The slot of what At(index) names. Where there are many, the first call borrows them all at
   /// once. Empty: there is none, or it was taken.

@@ -7,7 +7,7 @@
 
 namespace troupe::bindings {
 
-/// What such a pickle names. It is held while this lives.
+/// The objects that such a pickle names, held while this lives. It is held while this lives.
 class TakenRefs {
  public:
   /// Calls `pickles()`, and takes the Refs that it pickles. What it returned.

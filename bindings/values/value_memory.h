@@ -16,7 +16,7 @@
 
 namespace troupe::bindings {
 
-/// Where the memory of an array starts: a multiple of this, as vector units and caches want it.
+/// Alignment of an array's memory: a multiple of this, as vector units and caches want it.
 inline constexpr std::size_t kArrayAlignment = 64;
 /// Arrays from this size on have aligned memory of their own, outside the pickle of their value.
 inline constexpr std::size_t kAlignedFromBytes = 1024;

@@ -43,12 +43,12 @@ Decoded DecodeValue(std::string_view* bytes, PyObject** value);
 /// Reads a value whose arrays lie in `buffers`, a list, and that names no objects, from the front
 /// of `*bytes`, and moves past it. `*value` is a new reference.
 Decoded DecodeValueWith(std::string_view* bytes, PyObject* buffers, PyObject** value);
-/// What the first `count` of these values name: values that are objects, references inside values.
-/// False: malformed.
+/// Collects the objects that the first `count` of these values name: values that are objects,
+/// references inside values. False: malformed.
 bool ObjectsNamed(std::string_view encoded, int count, std::vector<store::ObjectId>* values,
                   std::vector<store::ObjectId>* refs);
-/// Where the first of these values is an object by name: reads it, and the references named with
-/// it, and moves past it.
+/// If the first of these values is an object by name, reads it, and the references named with it,
+/// and moves past it.
 std::optional<store::ObjectId> TakeObjectName(std::string_view* bytes,
                                               std::vector<store::ObjectId>* refs);
 /// The encoded value at the front of `bytes`, without what follows; empty if malformed.

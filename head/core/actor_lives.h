@@ -8,7 +8,7 @@
 
 namespace troupe::head {
 
-/// Whether another life follows should it end now.
+/// Returns true if another life follows should it end now.
 bool MayRestart(const Actor& actor);
 /// Journals where it goes, and tells its node to start it there.
 void StartActor(Turn& turn, Actor& actor, wire::ActorPlaced place);

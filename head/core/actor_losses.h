@@ -26,7 +26,7 @@ void ActorsAreBack(Turn& turn, const NodeId& node);
 void LoseMissingActors(Turn& turn, const NodeId& node);
 /// The node registered anew: it is told again of what it is to start and to end.
 void ResumeActorsOn(Turn& turn, const NodeId& node);
-/// Its lost node may have fenced the actor by now: then it is dead.
+/// Runs when the actor's lost node must have fenced the actor: then it is dead.
 void OnRecreateTimer(Turn& turn, const ActorId& id);
 /// After replay: who may only be made again once its lost node has fenced it waits for the rest of
 /// that.

@@ -1,4 +1,4 @@
-// Where an actor goes: a bundle of its group, or a node that can take it.
+// Placement of an actor: a bundle of its group, or a node that can take it.
 #pragma once
 
 #include <map>
@@ -11,11 +11,12 @@
 
 namespace troupe::head {
 
-/// What must fit somewhere: what it holds, or, when it holds nothing, what it is placed by.
+/// Returns the request that must fit: the resources the actor holds or, when it holds none, those
+/// it is placed by.
 placement::Request PlaceRequestOf(const wire::ActorSpec& spec);
 /// The cluster's nodes, or those of a launch's reservation.
 Scope ScopeOfLaunch(Turn& turn, const LaunchId& launch);
-/// Whether one of the bundles (the named one, or any) can ever hold it.
+/// Returns true if one of the bundles (the named one, or any) can ever hold it.
 bool FitsSomeBundle(const Group& group, const wire::ActorSpec& spec);
 /// The reservation of an actor that holds something and is in no group.
 wire::GroupSubmitted OwnGroupOf(Turn& turn, const Request& request, const wire::ActorSpec& spec,

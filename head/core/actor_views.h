@@ -1,5 +1,4 @@
-// What is told of actors: to who asks for one, by id or by name, to who lists them, to who watches
-// one.
+// Views of actors: for requests by id or by name, for lists, and for watchers.
 //
 // Pure; nothing here changes an actor but the set of its watchers.
 #pragma once
@@ -14,13 +13,14 @@ void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& me
 void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message);
 void OnListActors(Turn& turn, const Request& request);
 
-/// Who holds a name, in the launch `scope` or else outside of launches; null when there is none.
+/// Returns the actor with a name, in the launch `scope` or else outside of launches; null if there
+/// is none.
 const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string& space,
                             const std::string& name);
 /// Answers a request with what is known of an actor.
 void ReplyActor(Turn& turn, const Request& request, const Actor& actor);
-/// Whether its node was lost without a verdict: it may still run there. Until the node is back, or
-/// `recreate_after` is over, nobody knows.
+/// Returns true if the actor's node was lost without a verdict: it may still run there. Until the
+/// node is back, or `recreate_after` is over, nobody knows.
 bool OutOfReach(Turn& turn, const Actor& actor);
 /// A failure where the actor is placed.
 wire::Failure FailureAt(Turn& turn, const Actor& actor, wire::FailureKind kind,

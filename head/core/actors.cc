@@ -31,7 +31,7 @@ ErrorCode Objection(Turn& turn, const Request& request, const wire::ActorSpec& s
     text = "an actor needs an id";
     return ErrorCode::kInvalid;
   }
-  if (IsSomebody(turn.state, spec.actor)) {  // its objects would be taken for that one's
+  if (IsSomebody(turn.state, spec.actor)) {  // the actor's objects would be taken for that one's
     text = "the id " + spec.actor.Hex() + " is taken: a client or a rank has it";
     return ErrorCode::kInvalid;
   }

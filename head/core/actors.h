@@ -37,7 +37,7 @@ void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,
 
 /// A process for tasks that wait lends its CPUs meanwhile.
 void OnActorLends(Turn& turn, Node& node, const wire::ActorLends& message);
-/// What the actors of the node lend is not known any more: it says so again.
+/// Forgets what the actors of the node lend: it reports that again.
 void ForgetLent(Turn& turn, Node& node);
 /// Pending actors without a reservation of their own, where they now can go.
 void PlaceActors(Turn& turn);

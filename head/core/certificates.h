@@ -1,4 +1,5 @@
-// Who gets a certificate, and what it says: the part of decision 18 that is decided, not signed.
+// Decisions on certificates: who gets one, and with which identity; signing is not done here
+// (decision 18).
 //
 // A client gets one for itself. A process behind a worker gets one as the actor it is, or as the
 // rank, only while this head has that actor or rank on that worker's node: a worker can vouch for

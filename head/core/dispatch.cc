@@ -179,7 +179,8 @@ void OnWorkerMessage(Turn& turn, const Request& request, const Session& session,
     return;
   }
   if (const auto* held_up = wire::GetIf<wire::WorkerHeldUp>(&message.body)) {
-    OnWorkerHeldUp(turn, NodeId(session.subject), *held_up);  // such a session registers no node
+    // This kind of a session registers no node
+    OnWorkerHeldUp(turn, NodeId(session.subject), *held_up);
     return;
   }
   // Words of a session whose node registered elsewhere, or was declared dead, count no more.

@@ -1,4 +1,4 @@
-// Which reducer a message belongs to, and who may send it.
+// Routing of a message to its reducer, and the check of its sender.
 #pragma once
 
 #include "head/core/turn.h"

@@ -22,7 +22,7 @@
 
 namespace troupe::head {
 
-/// What somebody who wants a launch to end says of it.
+/// An order to end a launch, and its cause.
 struct StopOrder {
   std::string cause;
   std::int32_t signal = 0;  // 0: SIGTERM
@@ -46,7 +46,7 @@ void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order);
 void LoseReservation(Turn& turn, Launch& launch, const Node& node, const std::string& why);
 
 void OnRanksSeen(Turn& turn, Node& node, const wire::RanksSeen& message);
-/// Where a rank of a launch that timed out was.
+/// Notes where a rank of a launch that timed out was.
 void OnRankWhere(Turn& turn, Node& node, const wire::RankWhere& message);
 /// No ending waits any more for the word of this node.
 void ForgetNodeInEndings(Turn& turn, const NodeId& node);

@@ -1,5 +1,5 @@
-// What has happened to the cluster, in words, for who asks afterwards: nodes that came and went,
-// actors that ended though nobody wanted it, launches and their failed attempts.
+// Past events of the cluster as text, for later questions: nodes that came and went, actors that
+// ended though nobody wanted it, launches and their failed attempts.
 //
 // Pure; not durable: it begins with each start of the head. Ends that are asked for (kill, the last
 // handle, the owner's end) and exits without an error are not noted: a sweep of ten thousand actors

@@ -24,10 +24,10 @@ namespace troupe::head {
 
 /// When all that a node that was lost without a verdict ran has ended by itself.
 Instant FencedAt(const Turn& turn, const Node& lost);
-/// Whether a process that is no longer its actor's own may still run.
+/// Returns true if a process that is no longer its actor's own may still run.
 bool MayRun(const Turn& turn, const FormerLife& life);
-/// Whether a pending actor must not start yet: the life before may still run, or another actor that
-/// has or had its name.
+/// Returns true if a pending actor must not start yet: the life before may still run, or another
+/// actor that has or had its name.
 bool WaitsForFormerLife(Turn& turn, const Actor& actor);
 /// Says, for people, what such an actor waits for.
 std::string FormerLifeText(Turn& turn, const Actor& actor);

@@ -206,7 +206,7 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
                 "a launch's or an actor's own reservation ends with it");
     return;
   }
-  if (request.id != 0) group->watchers.erase(request.route);  // told by its answer
+  if (request.id != 0) group->watchers.erase(request.route);  // reported by its answer
   EndGroup(turn, message.group, "removed");
   turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *turn.FindGroup(message.group))});
 }

@@ -32,7 +32,8 @@ void LoseBundles(Turn& turn, const GroupId& group, wire::FailureKind kind, const
 void EndGroup(Turn& turn, const GroupId& group, const std::string& why);
 /// A Reserve without an answer, once more to one node.
 void AskAgain(Turn& turn, const GroupId& group, const NodeId& node);
-/// What a node says is free; less than this account of it is remembered until it says otherwise.
+/// Notes a node's free resources; amounts below this account of it are remembered until it reports
+/// again.
 void NoteFree(Turn& turn, Node& node, const std::vector<wire::Resource>& free,
               std::uint64_t version);
 /// Tells those who follow it what is new of it.

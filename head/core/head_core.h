@@ -53,7 +53,7 @@ class HeadCore {
   Turn TurnToLook(Instant now, std::uint64_t wall_us) {
     return {state_, options_, seams_, now, wall_us};
   }
-  /// Such a turn for a state that was made of records of the archive, on any thread.
+  /// Returns such a turn for a state that was made of records of the archive, on any thread.
   Turn TurnToLookAt(State& state, Instant now, std::uint64_t wall_us) const {
     return {state, options_, seams_, now, wall_us};
   }

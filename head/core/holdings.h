@@ -1,4 +1,4 @@
-// What a node holds by the head's account: its reservations, with what they come to together.
+// A node's holdings by the head's account: its reservations, with their sum.
 //
 // View: one node's; the reducer's (state.h). A reservation inside another one (a child lease) takes
 // nothing more of the node. Iterates in the order of leases.

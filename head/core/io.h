@@ -1,4 +1,4 @@
-// What goes into the head's reducer and what comes out: plain values.
+// Inputs and outputs of the head's reducer: plain values.
 //
 // The shell (head/server) and the simulator move them; neither decides anything.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace troupe::head {
 
-/// Where an answer or a push goes: a session, or a process behind a worker's session.
+/// The target of an answer or a push: a session, or a process behind a worker's session.
 struct Route {
   SessionId session;
   ProcessId process;
@@ -36,7 +36,7 @@ struct SessionOpened {
   wire::Role role = wire::Role::kNone;
   Id128 subject;
   std::string host;
-  bool local = false;  // same host and user, by Unix socket
+  bool local = false;  // true for the same host and user, by Unix socket
   TokenId token;       // by which it, or the certificate it showed, came; nil: none
   /// SHA-256 of the key that this session was given a certificate for; empty: it was given none.
   std::string issued_key_hash;

@@ -1,4 +1,4 @@
-// What an answer about all that waits looks up once, not for each.
+// Values that an answer about all waiting requests looks up once, not for each.
 //
 // View: the head's, in one turn that changes nothing. Without it a listing would cost the square of
 // the queue's length, and a look at every node for each that waits, and nobody else is served
@@ -27,8 +27,8 @@ class Listing {
   /// How many top-level requests are before this one in the queue.
   std::uint32_t PlaceOf(const GroupId& group) const;
 
-  /// What `explain()` says of this request inside `parent` (nil: the cluster), asked once for all
-  /// that are equal.
+  /// Returns `explain()`'s text on this request inside `parent` (nil: the cluster), asked once for
+  /// all that are equal.
   template <class Explain>
   std::string Summary(const GroupId& parent, const placement::Request& request,
                       const GroupId& group, Explain explain) {

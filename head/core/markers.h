@@ -14,7 +14,7 @@
 
 namespace troupe::head {
 
-/// What a marker is to say.
+/// The contents of a marker.
 struct Verdict {
   wire::Outcome outcome = wire::Outcome::kNone;
   std::int32_t exit_code = 0;

@@ -1,4 +1,4 @@
-// What the head's reducer may be tuned by; one struct, given once, printed at start.
+// Options of the head's reducer; one struct, given once, printed at start.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace troupe::head {
 
-/// Whom a request may end that waits and has a higher priority.
+/// The groups that a waiting request with a higher priority may end.
 enum class Preemption : std::uint8_t {
   kNever,        // nobody: priorities are the order of the queue
-  kRestartable,  // what can start again: launches with attempts, actors with restarts
+  kRestartable,  // restartable ones: launches with attempts, actors with restarts
 };
 
 struct CoreOptions {
@@ -54,7 +54,7 @@ struct CoreOptions {
   Duration lag_max = std::chrono::milliseconds(500);
   std::uint64_t retention_us = 7ull * 24 * 3600 * 1'000'000;
   std::size_t dead_actors_max = 1000;
-  /// Whether the shell has an archive; without one what is over stays in memory for the retention.
+  /// True if the shell has an archive; without one ended launches stay in memory for the retention.
   bool archives = false;
   /// Launches that are over and in memory, and how long each stays there: a submission may be
   /// repeated for so long by who got no answer (archive/records.h).
@@ -62,9 +62,10 @@ struct CoreOptions {
   std::uint64_t ended_least_us = 60'000'000;
   std::uint32_t ranks_max = 65536;
   Preemption preemption = Preemption::kNever;
-  /// What no node can hold waits for one that joins, whether or not its maker asks for that.
+  /// True if a request that no node can hold waits for one that joins, whether or not its maker
+  /// asks for that.
   bool infeasible_waits = false;
-  /// Who waits first keeps a place once it has waited so long; until then whoever fits goes.
+  /// Time after which the first waiting group keeps a place; until then any fitting group goes.
   Duration keep_after = std::chrono::hours(8);
   /// An owner whose first request has waited so long, while none of their first ones was granted,
   /// goes before owners who have held less.

@@ -1,4 +1,4 @@
-// Where the output of actors is to be read, told to the program that shows it.
+// Routes of actors' output, sent to the program that shows it.
 //
 // Pure; view: cluster. A program that shows output says so with the actors it makes
 // (ActorSpec::shown); what those make is shown by it as well, and so on down: it is the root of all
@@ -12,7 +12,7 @@
 
 namespace troupe::head {
 
-/// Who shows the output of an actor that `request` makes; nil: nobody.
+/// Returns the program that shows the output of an actor that `request` makes; nil: none.
 OwnerId RootOf(Turn& turn, const Request& request, const wire::ActorSpec& spec);
 /// The root asks from here: it is told of its actors here from now on, of those that live at once
 /// where it was not before.

@@ -19,7 +19,7 @@ void OnProcessGone(Turn& turn, const SessionId& session, const ProcessId& proces
 void OnOwnerTimer(Turn& turn, const OwnerId& owner);
 /// Ends everything `owner` has: launches, actors, groups.
 void EndOwner(Turn& turn, const OwnerId& owner, const std::string& why);
-/// Which launches, actors and groups are meant; each function is asked about open ones that are not
+/// A selection of launches, actors and groups; each function is asked about open ones that are not
 /// detached.
 struct Selection {
   std::function<bool(const Launch&)> launch;

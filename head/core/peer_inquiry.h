@@ -1,5 +1,5 @@
-// What the peers of a silent node say of it: a head that hears nothing of a node may itself be what
-// is cut off (decision 19), so that others are asked whether the node answers them.
+// Peers' answers about a silent node: a head that hears nothing of a node may itself be cut off
+// (decision 19), so that others are asked whether the node answers them.
 //
 // Pure; view: the head's, of one node. A round at a time; answers of an earlier round count no
 // more.
@@ -39,7 +39,7 @@ class PeerInquiry {
   /// Peers have `limit` to answer.
   Verdict At(Instant now, Duration limit) const;
   Instant asked_at() const { return asked_at_; }
-  /// Who answered that the node answers, or that it does not.
+  /// Returns the peers that answered so.
   std::set<NodeId> WhoSaid(bool reached) const;
 
  private:

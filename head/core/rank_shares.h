@@ -18,14 +18,15 @@ namespace troupe::head {
 /// A CreateGroup with `shares`: only of the driver of the launch's current epoch.
 void OnLeaseShares(Turn& turn, const Request& request, const wire::CreateGroup& message);
 
-/// Where a waiting group of shares goes on `views` (of the launch's reservation); nullopt: not now.
+/// Returns places for a waiting group of shares on `views` (of the launch's reservation); nullopt:
+/// not now.
 std::optional<std::vector<wire::BundlePlace>> SharePlaces(
     Turn& turn, const Group& shares, const std::vector<placement::NodeView>& views);
 
-/// What is wanted and where too little of it is free, in one line.
+/// Returns a line on the wanted resources and where too little of them is free.
 std::string SharesWaitingFor(Turn& turn, const Group& shares);
 
-/// Who holds parts of a launch's reservation, in one line; empty when nobody does.
+/// Returns a line on the holders of a launch's reservation; empty if there are none.
 std::string HoldersIn(Turn& turn, const Group& parent);
 
 }  // namespace troupe::head

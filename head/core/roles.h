@@ -1,5 +1,5 @@
-// Who may do what to whose: read from the table (runtime/wire/role_table.h) at one place, before
-// any handler.
+// Authorization. Every request is checked here against runtime/wire/role_table.h before its handler
+// runs.
 //
 // Own. A client's are the launches, actors, groups and values of all clients: they are one trust
 // domain. A rank or an actor belongs to the client at the beginning of its line of makers, and what
@@ -39,17 +39,17 @@ std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Sess
 std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request,
                                    const wire::Body& body);
 
-/// Whose a thing is (see above).
+/// Returns the owner of an object (see above).
 OwnerId LineOf(const Launch& launch);
 OwnerId LineOf(const Actor& actor);
 OwnerId LineOf(Turn& turn, const Group& group);
-/// Whether a key of this line is there for who asks.
+/// Returns true if the sender may use a key of this line.
 bool OwnsValue(const Request& request, const Value& value);
 
-/// Whether this process, of which the worker says that it has ended, was one of that node: what it
-/// owned may end.
+/// Returns true if this process, which the worker reports as ended, was one of that node: objects
+/// it owned may end.
 bool WasOn(const Turn& turn, const NodeId& node, const ProcessId& process);
-/// Whether that id is somebody's already: what is made under it would be taken for theirs.
+/// Returns true if that id is somebody's already: objects made under it would be taken for theirs.
 bool IsSomebody(const State& state, const Id128& id);
 
 }  // namespace troupe::head

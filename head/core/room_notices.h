@@ -1,5 +1,5 @@
-// Who is told that others wait for room: the makers of leased processes (ActorSpec::leased), who
-// then give back those that are idle sooner than they would.
+// Notices to the makers of leased processes (ActorSpec::leased) that others wait for room; they
+// then give back idle ones sooner than they would.
 //
 // A word of the moment (ActorInfo::room_wanted): said to those that hold such when somebody begins
 // to wait, at most every kRoomWordEvery (what comes in between is said with the next), and to those
@@ -17,7 +17,8 @@ inline constexpr Duration kRoomWantedFor = std::chrono::seconds(5);
 /// A pass has met this one for the first time, and found no room. A lease counts if it would be its
 /// maker's first.
 void NoteRoomWanted(Turn& turn, const Group& group);
-/// Whether what a leased process holds is wanted for more than leases of its own maker.
+/// Returns true if the resources of a leased process are wanted for more than leases of its own
+/// maker.
 bool RoomIsWanted(Turn& turn, const Actor& actor);
 /// Behind a pass.
 void AskForRoom(Turn& turn);

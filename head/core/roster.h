@@ -35,7 +35,7 @@ std::string WhatItsWorkerDoes(const Node& node);
 void OnWorkerSeen(Turn& turn, const WorkerSeen& input);
 /// A worker that is held up is not lost for being silent.
 void OnWorkerHeldUp(Turn& turn, const NodeId& id, const wire::WorkerHeldUp& message);
-/// What a peer says of a node that is silent.
+/// Handles a peer's answer about a silent node.
 void OnPeerProbed(Turn& turn, const Node& peer, const wire::PeerProbed& message);
 void OnDrainNode(Turn& turn, const Request& request, const wire::DrainNode& message);
 /// DrainNode of a worker, of its own node: it was told to end. What ends there is started again

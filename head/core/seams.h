@@ -1,4 +1,5 @@
-// What the reducer needs from outside besides its inputs: chance, and the making of tokens.
+// Services that the reducer needs from outside besides its inputs: chance, and the making of
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ class TokenMint {
  public:
   virtual ~TokenMint() = default;
   struct Minted {
-    std::string text;           // what its holder is given, once
+    std::string text;  // text for its holder, given once
     wire::TokenWritten record;  // id, role, key, created and expiry
   };
   virtual Minted Mint(wire::Role role, std::uint64_t now_us, std::uint64_t lifetime_us,

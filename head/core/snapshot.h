@@ -18,7 +18,7 @@ std::vector<wire::Event> SnapshotOf(const State& state);
 /// The part of it that makes one launch.
 std::vector<wire::Event> EventsOf(const Launch& launch);
 
-/// What apply.cc does with the events of a snapshot.
+/// Restores state from the events of a snapshot; called by apply.cc.
 void Restore(State& state, const wire::SnapshotBegun& event, const std::string& attachment);
 void Restore(State& state, const wire::NodeKept& event, const std::string& attachment);
 void Restore(State& state, const wire::GroupKept& event, const std::string& attachment);

@@ -35,8 +35,8 @@
 namespace troupe::head {
 
 using placement::Resources;
-/// Whose end takes something along: a client's subject, an actor's id, a process's id; nil:
-/// nobody's.
+/// The owner whose end takes objects along: a client's subject, an actor's id, a process's id; nil:
+/// none.
 using OwnerId = ProcessId;
 struct Node {
   // durable
@@ -47,8 +47,8 @@ struct Node {
   Resources total;
   bool dead = false;
   bool draining = false;
-  std::string why;         // it is dead, or draining
-  bool ended = false;      // it is dead, and all that it ran with it
+  std::string why;  // reason it is dead, or draining
+  bool ended = false;  // dead, and all that it ran with it
   Instant heard_at{};      // before it was lost, by the clock of ...
   std::string heard_boot;  // ... this boot of the head's host
   Holdings holdings;
@@ -57,19 +57,19 @@ struct Node {
   SessionId last_session;  // through which its processes watch
   bool reported = false;   // since this head started
   bool suspect = false;
-  bool leaving = false;  // its worker ends what it has, and starts nothing more
+  bool leaving = false;  // the worker ends its processes, and starts none
   bool local = false;    // on the head's host: no network lies between
   Instant last_heard{};
-  PeerInquiry inquiry;  // what its peers are asked, while it is silent
-  // what its process was seen to do then, on this host, or says itself: a letter of
+  PeerInquiry inquiry;  // questions to its peers, while it is silent
+  // State of its process at that time, as seen on this host, or by its own report: a letter of
   // proc_pid_stat(5)
   char worker_state = 0;
   Instant held_up_at{};  // the last WorkerHeldUp since it was heard
   bool zygote_ready = false;
   std::vector<std::string> preimports;  // as in Heartbeat
   std::uint64_t free_version = 0;
-  Resources missing;     // what the node lacks beyond this account of it
-  bool settled = false;  // what it had to say when it registered is said
+  Resources missing;  // resources the node lacks beyond this account of it
+  bool settled = false;  // the reports at registration are complete
   std::shared_ptr<const wire::NodeMeasures> measures;  // the latest; null: none has come
   std::shared_ptr<const wire::NodeMeasures> measures_before;
   Instant measured{}, measured_before{};
@@ -82,7 +82,7 @@ using UserQueueKey = std::tuple<std::int64_t, std::string, std::uint64_t>;
 struct Group {
   // durable
   wire::GroupSubmitted spec;
-  std::uint64_t order = 0;  // its place among all that were submitted
+  std::uint64_t order = 0;  // place among all that were submitted
   wire::GroupState state = wire::GroupState::kPending;
   std::uint64_t attempt = 0;
   bool attempting = false;
@@ -97,7 +97,7 @@ struct Group {
   Instant waits_since{};           // in the queue; zero: no pass has seen it there
   std::uint64_t failed_in = 0;     // QueueMemory::round in which there was no room for it
   std::uint64_t aheadless_in = 0;  // and none even were its nodes idle
-  std::optional<CapAmounts> needs;  // what it takes of its user's quota, once looked at
+  std::optional<CapAmounts> needs;  // need of its user's quota, once looked at
 
   bool live() const {
     return state != wire::GroupState::kRemoved && state != wire::GroupState::kInfeasible;
@@ -111,19 +111,19 @@ struct Rank {
   std::uint32_t local_rank = 0;
   wire::RankDone done;  // outcome kNone until it finished; as to the rest see Replaced
   std::string value;
-  bool absorbed = false;      // it died, and the ranks' group has been formed without it since
+  bool absorbed = false;  // died, and the ranks' group has been formed without it since
   std::uint64_t life = 0;     // the group's epoch that its process was started in; 0: the first
   std::uint32_t deaths = 0;   // so many processes died in whose place others came
   std::uint32_t unborn = 0;   // the latest of them, that died before they were in a group
   GroupId group;              // the reservation that its process lives in; nil: the launch's own
   std::uint64_t attempt = 0;  // number of that
   // volatile
-  ProcessId process;     // that has asked for something as this rank; nil: none yet
-  bool missing = false;  // its re-joined node did not report it
+  ProcessId process;  // process that has asked for something as this rank; nil: none yet
+  bool missing = false;  // the re-joined node did not report it
   wire::Outcome late = wire::Outcome::kNone;  // how it ended after the marker
   std::int32_t late_exit_code = 0;
   std::string warning;  // how it left after its result, where that was not well
-  std::string where;    // its code was when it was told to stop, by its own word
+  std::string where;  // place of its code when it was told to stop, by its own report
 };
 
 /// How the current epoch comes to its end (ending.h); volatile: a restarted head begins anew.
@@ -138,7 +138,7 @@ struct Ending {
   wire::StopRanks order;           // while stopping
   Instant due{};                   // then the marker is written, whatever has not ended
   std::set<std::uint32_t> silent;  // ranks that have not said yet where they were
-  Instant silent_until{};          // their word is waited for no longer than that
+  Instant silent_until{};  // end of the wait for their answers
   std::vector<Waiter> completes;   // drivers that have said that they failed
   RequestId complete;              // the last of their requests
 };
@@ -149,18 +149,18 @@ struct Regroup {
   // volatile
   std::uint64_t epoch = 0;         // the one that nodes were told of; 0: none
   std::set<std::uint32_t> joined;  // ranks that have come to it
-  std::uint32_t missing = 0;       // that run and have not come
+  std::uint32_t missing = 0;  // running ranks that have not come
   NodeId store_node;               // has, or makes, the store that they meet at
-  std::string store_host;          // where that is, once the node has said so
+  std::string store_host;  // host of the store, once the node has reported it
   std::uint16_t store_port = 0;
-  Instant due{};  // who has not come then is a death
+  Instant due{};  // deadline: a rank that has not come then counts as dead
 };
 
-/// What ranks are asked that others wait for (gang/hang.h); volatile.
+/// Questions to ranks that others wait for (gang/hang.h); volatile.
 struct HangInquiry {
   std::uint64_t question = 0;                                     // 0: none is under way
   wire::RanksLate word;                                           // a waiting rank's
-  std::map<std::uint32_t, std::optional<wire::RankBegun>> asked;  // what each says of itself
+  std::map<std::uint32_t, std::optional<wire::RankBegun>> asked;  // answers of the ranks
   Instant due{};  // whoever's worker has not answered then has no word
 };
 
@@ -171,8 +171,8 @@ struct ReturnedInquiry {
   std::uint64_t question = 0;                                     // 0: none is under way
   wire::RankAwaits word;                                          // a waiting rank's
   std::set<std::uint32_t> waiting;                                // in that operation
-  std::map<std::uint32_t, std::optional<wire::RankBegun>> asked;  // what each says of itself
-  Instant gathered{};  // who else waits there has said so then
+  std::map<std::uint32_t, std::optional<wire::RankBegun>> asked;  // answers of the ranks
+  Instant gathered{};  // end of the time for others that wait there to report
   Instant due{};       // whoever's worker has not answered then has no word
 };
 
@@ -180,11 +180,11 @@ struct Launch {
   // durable
   LaunchId id;
   wire::LaunchSpec spec;
-  JobTerms job;  // what the spec says of it
+  JobTerms job;  // terms of the spec
   std::string payload;
   RequestId request;
   OwnerId owner;
-  OwnerId line;   // whose it is for who may act on it (roles.h)
+  OwnerId line;  // client at the root of the creation chain; permission checks use it (roles.h)
   TokenId token;  // by which that client came; nil: none
   std::string user;     // people/users.h
   bool nested = false;  // a job has submitted it, and it ends with that
@@ -249,10 +249,10 @@ struct Actor {
   wire::ActorSpec spec;
   std::string payload;
   OwnerId owner;
-  OwnerId line;   // whose it is for who may act on it (roles.h)
+  OwnerId line;  // client at the root of the creation chain; permission checks use it (roles.h)
   TokenId token;  // by which that client came; nil: none
   std::string user;
-  OwnerId root;   // who shows its output (output_routes.h); nil: nobody
+  OwnerId root;  // program that shows its output (output_routes.h); nil: none
   LaunchId launch;
   std::uint64_t epoch = 0;
   GroupId own_group;  // the reservation made for it alone
@@ -270,13 +270,13 @@ struct Actor {
   // volatile
   std::set<Route> watchers;
   std::uint64_t lends = 0;  // how many of its CPUs, while its tasks wait
-  bool missing = false;     // its re-joined node did not report it
-  // where the process of that incarnation waits for what its maker is to bring
+  bool missing = false;  // the re-joined node did not report it
+  // Address where the process of that incarnation waits for its maker's refs
   wire::ActorAddress awaits_at;
 
   bool live() const { return state != wire::ActorState::kDead; }
-  /// Whether an actor may still run, but its end is decided: its name is free (AN-1), and it is not
-  /// started again.
+  /// Returns true if an actor may still run, but its end is decided: its name is free (AN-1), and
+  /// it is not started again.
   bool ending() const { return doomed || unwanted; }
 };
 /// (scope, namespace, name); scope nil: the cluster's. Of actors that live and are not ending.
@@ -288,7 +288,7 @@ inline ActorName ActorNameOf(const Actor& actor) {
 struct Value {
   std::uint64_t version = 0;
   std::string bytes;
-  OwnerId line;  // whose it is: who wrote it first
+  OwnerId line;  // owner: the first writer
 };
 using ValueKey = std::pair<std::string, std::string>;  // scope, key
 inline std::size_t BytesOf(const ValueKey& key, const std::string& bytes) {
@@ -300,7 +300,7 @@ struct Session {
   Id128 subject;
   std::string host;
   bool local = false;
-  bool left = false;  // said Goodbye
+  bool left = false;  // after Goodbye
   TokenId token;      // by which it, or the certificate it showed, came; nil: none
   std::string user;   // a client's or an observer's
   NodeId node;        // a registered worker's
@@ -310,11 +310,11 @@ struct Owner {
   Instant expires{};  // while away
 };
 
-/// What a pass over the queue leaves for the next one (schedule.cc).
+/// Results of a pass over the queue for the next one (schedule.cc).
 struct QueueMemory {
   std::uint64_t round = 1;   // within one, who found no room finds none
   std::uint64_t growth = 0;  // the cluster index's, when the last pass began
-  GroupId keeper;            // who waits first and keeps a place
+  GroupId keeper;  // first waiting group, which keeps a place
   placement::Plan kept;
   Instant kept_at{};
   std::set<QueueKey> open;  // State::waiting_groups but those that only another round has news for
@@ -329,16 +329,15 @@ struct TaskListing {
   std::set<Route> waits_for;
 };
 
-/// What somebody has begun to wait for (room.h): by whose room it is (nil: the cluster's) and the
-/// resource.
+/// A wait that has begun (room.h): by whose room it is (nil: the cluster's) and the resource.
 struct RoomWanted {
   struct Who {
-    OwnerId owner;        // who wants it for a lease
+    OwnerId owner;  // owner that wants it for a lease
     bool others = false;  // more than that
     Instant until{};
   };
   std::map<std::pair<GroupId, std::string>, Who> by;
-  bool news = false;  // that have not been said
+  bool news = false;  // some have not been reported
   Instant due{};      // when they may be
 };
 
@@ -355,7 +354,7 @@ struct State {
   std::map<RequestId, LaunchId> requests;
   std::map<LaunchId, Tombstone> tombstones;
   std::deque<LaunchId> tombstone_order;  // the oldest first; it goes when there are too many
-  EndedLaunches ended;                   // those of `launches` that have a marker
+  EndedLaunches ended;  // markers: those of `launches` that have one
   std::map<ActorId, Actor> actors;
   std::map<ActorName, ActorId> names;
   /// Actors that have lost their names, but for those that are known to have ended: as with
@@ -367,19 +366,19 @@ struct State {
   std::deque<GroupId> ended_groups;
   std::set<ActorId> pending_actors;   // without a reservation of their own
   std::set<QueueKey> waiting_groups;  // for a place in the cluster
-  std::set<UserQueueKey> waiting_by_user;  // those in `waiting_groups`
+  std::set<UserQueueKey> waiting_by_user;  // entries of `waiting_groups`, by user
   std::set<QueueKey> waiting_inside;  // for one in another group
   std::set<LaunchId> waiting_runs;    // STARTING, of mode command
   std::set<LaunchId> waiting_after;   // open, to start after others (jobs/jobs.h)
   std::set<TokenId> job_tokens;       // by which the processes of open jobs come
   std::map<ValueKey, Value> values;
-  std::size_t values_bytes = 0;  // what all `values` take, with their keys
+  std::size_t values_bytes = 0;  // size of all `values`, with their keys
   RecentWrites recent_writes;    // the requests that wrote to `values`
   std::map<TokenId, wire::TokenWritten> tokens;
   Users users;  // durable in part
-  // that heads of this state have run, when that was last noted (TimePassed)
+  // Time that heads of this state have run, when that was last noted (TimePassed)
   std::uint64_t lived_us = 0;
-  std::uint64_t seen_wall_us = 0;  // what the host's clock said then; 0: never noted
+  std::uint64_t seen_wall_us = 0;  // the host's clock then; 0: never noted
   // volatile
   std::map<SessionId, Session> sessions;
   std::map<OwnerId, Owner> owners;
@@ -388,7 +387,7 @@ struct State {
   EventHistory history;  // for who asks what has happened
   /// Ways to programs that show output, while they are reached (output_routes.h).
   std::map<OwnerId, Route> output_routes;
-  // who has said that it has tasks, while it is reached (task_lists.h)
+  // Clients that have reported tasks, while they are reached (task_lists.h)
   std::set<Route> task_owners;
   std::deque<TaskListing> task_listings;  // under way, the oldest first
   Timers timers;
@@ -407,7 +406,7 @@ struct State {
   placement::ClusterIndex cluster;
   std::set<NodeId> changed_nodes;
   QueueMemory queue;
-  std::set<std::pair<OwnerId, ActorId>> leased_actors;  // that live, by who made them
+  std::set<std::pair<OwnerId, ActorId>> leased_actors;  // living ones, by maker
   RoomWanted room_wanted;
   ProgramMetrics program_metrics;
 
@@ -419,10 +418,10 @@ struct State {
   void Enqueue(const Group& group);
   /// Takes a group that waits no longer from those lists.
   void Dequeue(const Group& group);
-  /// Whether a request of the user at that priority waits that came before `order`.
+  /// Returns true if a request of the user at that priority waits that came before `order`.
   bool EarlierWaits(const std::string& user, std::int64_t less_priority, std::uint64_t order) const;
   std::vector<std::string> UsersWaitingAt(std::int64_t less_priority) const;
-  /// Whose a client or an observer is that came by this token; nil: by none.
+  /// Returns the user of a client or an observer that came by this token; nil: no token.
   std::string UserOfToken(const TokenId& token) const;
 };
 

@@ -1,4 +1,4 @@
-// What the cluster looks like, for `troupe status` and the state API.
+// The state of the cluster, for `troupe status` and the state API.
 #pragma once
 
 #include "head/core/turn.h"

@@ -1,4 +1,4 @@
-// One turn of the reducer: the state, the time, and the effects collected so far.
+// A turn of the reducer: the state, the time, and the effects collected so far.
 //
 // Lives for one HeadCore::Handle call; every reducer function takes it. Append changes the durable
 // state at once and writes the event down; Send and the others only collect. What is sent in a turn
@@ -26,9 +26,9 @@ struct Request {
   std::uint64_t id = 0;
   wire::Role role = wire::Role::kNone;
   OwnerId owner;
-  OwnerId line;   // whose what it makes is for who may act on it (roles.h)
+  OwnerId line;  // owner of objects it makes, for permission checks (roles.h)
   TokenId token;  // by which that client came; nil: none
-  std::string user;  // whose what it makes is (people/users.h)
+  std::string user;  // user of objects it makes (people/users.h)
   LaunchId launch;
   std::uint64_t epoch = 0;
   std::int32_t rank = -1;
@@ -63,7 +63,7 @@ class Turn {
 
   /// Only to look at it; null: unknown.
   const Node* SeeNode(const NodeId& id) const;
-  /// Whoever has it may change it: what placement knows of it is looked up anew (ClusterOf).
+  /// Returns a node for change: placement's facts about it are looked up anew (ClusterOf).
   Node* FindNode(const NodeId& id);
   Group* FindGroup(const GroupId& id);
   Launch* FindLaunch(const LaunchId& id);

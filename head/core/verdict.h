@@ -1,4 +1,4 @@
-// Which of an epoch's failures is the cause, and which follow from it.
+// Choice of the cause among an epoch's failures; the others follow from it. Pure.
 //
 // Pure. Where one rank ends, the others' collectives fail after it: what they raise is a symptom.
 // No clock of a rank is compared: of failures of one grade the first in the head's log counts.
@@ -16,19 +16,19 @@ namespace troupe::head {
 enum class Grade : std::uint8_t {
   kNodeLost,
   kKilled,   // a signal, a crash, want of memory
-  kNoValue,  // it exited without a value, or could not be started
+  kNoValue,  // exited without a value, or could not be started
   kException,
-  kEarlyReturn,  // it returned while others still needed it
+  kEarlyReturn,  // returned while others still needed it
   kSymptom,      // a collective lost its connection, or its patience
-  kStopped,      // it was told to
+  kStopped,  // was told to stop
 };
 
 /// `served`: it only serves the driver, so that any end before the marker is a failure.
 Grade GradeOf(const wire::RankDone& done, bool served);
 
-/// Whether this rank died and its launch may go on without it (R1, gang/regroup.h): it was killed,
-/// lost with its node or ended without a value, of a launch that was submitted so. Never one whose
-/// code raised, or that was told to stop.
+/// Returns true if this rank died and its launch may go on without it (R1, gang/regroup.h): it was
+/// killed, lost with its node or ended without a value, in a launch that was submitted so. False
+/// for a rank whose code raised, or that was told to stop.
 bool Died(const Launch& launch, std::size_t rank);
 
 /// Processes in a rank's place that may follow each other, and of these in a row before one was in
@@ -40,21 +40,21 @@ inline constexpr std::uint32_t kUnbornMax = 3;
 /// that it has now die.
 std::uint32_t UnbornOf(const Launch& launch, const Rank& rank);
 
-/// Whether another process has taken the place of this one since a group was formed last: what it
-/// died of is then in `done`, with outcome kNone.
+/// Returns true if another process has taken the place of this one since a group was formed last:
+/// the cause of its death is then in `done`, with outcome kNone.
 bool Replaced(const Rank& rank);
 
 /// So many ranks have not died, of which there must be `ranks_min`.
 std::size_t LeftOf(const Launch& launch);
 
-/// Whether this rank's end makes its epoch fail, unless it died and enough are left.
+/// Returns true if this rank's end makes its epoch fail, unless it died and enough are left.
 bool EndedBadly(const Launch& launch, std::size_t rank);
 
-/// Whether a rank of the current epoch has failed, or too many have died: it cannot succeed any
-/// more.
+/// Returns true if a rank of the current epoch has failed, or too many have died: it cannot succeed
+/// any more.
 bool Failing(const Launch& launch);
 
-/// Whether no rank has code that still runs (of a driver launch: the driver).
+/// Returns true if no rank has code that still runs (of a driver launch: the driver).
 bool AllEnded(const Launch& launch);
 
 struct Cause {
@@ -67,11 +67,11 @@ struct Cause {
 /// been formed without since is none.
 Cause CauseOf(const Launch& launch);
 
-/// What one rank says of where it was is cut to this.
+/// Longest text of a rank on where it was.
 inline constexpr std::size_t kWhereBytesMax = 4096;
 
-/// Where the ranks of a launch that timed out were, those that were at the same place together; 16
-/// places at most. A rank that runs and said nothing has a line that says so.
+/// Returns where the ranks of a launch that timed out were, those that were at the same place
+/// together; 16 places at most. A rank that runs and reported nothing has a line that says so.
 std::string WhereRanksWere(const Launch& launch);
 
 }  // namespace troupe::head

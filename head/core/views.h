@@ -18,7 +18,7 @@ std::string Called(const std::string& name, const std::string& space);
 /// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is
 /// wrong with it.
 std::string WhatIsWrong(const Turn& turn, const Node& node);
-/// What is free on a node by the head's account: the node alone decides.
+/// Returns the free resources of a node by the head's account: the node alone decides.
 Resources FreeOf(const Node& node);
 /// Nodes a top-level request may use, as they are now. Dead ones are left out.
 placement::ClusterIndex& ClusterOf(Turn& turn);
@@ -39,17 +39,17 @@ class Scope {
 };
 /// The nodes that a request inside `parent` may use; null: the cluster's.
 Scope ScopeIn(Turn& turn, const Group* parent);
-/// Whether what no node can hold now waits for one that joins; `asked` for by who makes it, or the
-/// cluster's policy. Never inside a launch: no node joins what it has reserved.
+/// Returns true if a request that no node can hold now waits for one that joins; `asked` for by its
+/// maker, or the cluster's policy. False inside a launch: no node joins its reservation.
 bool MayWaitForNodes(const Turn& turn, const Request& request, bool asked);
-/// What a group is to be placed on.
+/// Returns the nodes on which a group is to be placed.
 Scope ScopeFor(Turn& turn, const Group& group);
 
 placement::Request RequestOf(const Turn& turn, const wire::GroupSubmitted& spec);
 /// Equal per-rank bundles of a launch.
 placement::Request RequestOf(const wire::LaunchSpec& spec);
 
-/// What the nodes of a launch are told of each other's networks, found once for all of them.
+/// Facts for the nodes of a launch about each other's networks, found once for all of them.
 struct LaunchNetworks {
   /// For each node of a launch with GPUs the RDMA ports by which it reaches the others, as
   /// NCCL_IB_HCA names them; empty: nothing is known of that, or needed.

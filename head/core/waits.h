@@ -1,4 +1,4 @@
-// Who waits for the marker of a launch, so that no request costs more for what others wait for.
+// Waits for the marker of a launch, so that no request costs more for what others wait for.
 //
 //   WA-1  Adding, ending and running out cost the logarithm of all waits, each; the end of a peer
 //         costs what that one waits for.

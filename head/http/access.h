@@ -21,9 +21,10 @@ struct HttpCaller {
   TokenId token;   // by which it came, itself or for its certificate; nil: by none
 };
 
-/// Who makes a request. kJoinRefused or kInvalid: nobody that is let in (401), and why; kTimeout:
-/// the head's loop is held up. `rules` belong to the loop of `head`; what they refer to must
-/// outlive the calling loop's thread.
+/// Authenticates the sender of a request. kJoinRefused or kInvalid: nobody that is let in (401),
+/// and why; kTimeout: the head's loop is held up. kJoinRefused or kInvalid: nobody that is let in
+/// (401), and why; kTimeout: the head's loop is held up. `rules` belong to the loop of `head`; what
+/// they refer to must outlive the calling loop's thread.
 async::Task<StatusOr<HttpCaller>> AuthenticateHttp(const HttpRequest& request,
                                                    const net::PeerInfo& peer,
                                                    const net::SessionRules& rules,

@@ -1,4 +1,4 @@
-// What each route answers, from views of the head's state that are made while somebody asks.
+// Answers of the routes, from views of the head's state that are made on demand.
 //
 // View: one head process; lives on the HTTP server's loop, held by shared_ptr. Who asks has been
 // let in and may ask for it: that was decided before (routes.h).
@@ -19,7 +19,8 @@
 
 namespace troupe::head {
 
-/// What the server asks on the head's loop. All of it must outlive the thread of the server's loop.
+/// The server's requests on the head's loop. All of it must outlive the thread of the server's
+/// loop.
 struct HeadSide {
   async::Executor executor;
   HeadCore& core;

@@ -1,4 +1,4 @@
-// What has changed in a cluster since a stream last asked.
+// Changes of a cluster since a stream last asked.
 //
 // The head's side, on its loop: OnStep() after each step of the reducer, which does nothing while
 // no stream is open, and otherwise counts; then it wakes the HTTP server's loop once, until that

@@ -52,7 +52,7 @@ class EarlierLaunches {
   /// Behind the cursor, in the order of ids; one more than the page has room for.
   async::Task<StatusOr<Earlier>> Page(const Paging& paging);
   async::Task<StatusOr<Earlier>> JobsPage(const Paging& paging, const DeletedJobs& deleted);
-  /// Those whose ids begin so. `nodes` are the cluster's, for their names.
+  /// Returns launches whose ids begin so. `nodes` are the cluster's, for their names.
   StatusOr<Earlier> Beginning(const std::string& id, const std::vector<NodeRow>& nodes);
   StatusOr<Earlier> JobsBeginning(const std::string& id, const DeletedJobs& deleted);
 

@@ -37,8 +37,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Where the listener hands connections over: runs on the server's loop, and may be called later
-  /// than this object lives.
+  /// Returns the receiver of connections from the listener: runs on the server's loop, and may be
+  /// called later than this object lives.
   std::function<void(net::HttpArrival)> Receiver() const;
   /// On the head's loop: what is told of each step of the reducer.
   ChangeFeed& feed();

@@ -32,7 +32,7 @@ struct ActorRow {
 struct LaunchRow {
   wire::LaunchInfo info;
   std::string job;   // the id of the job that it is; empty: it is none
-  std::string user;  // whose the job is
+  std::string user;  // user of the job
 };
 struct GroupRow {
   wire::GroupInfo info;
@@ -51,7 +51,7 @@ struct ListView {
 NodeRow RowOf(Turn& turn, const Node& node);
 ActorRow RowOf(Turn& turn, const Actor& actor);
 LaunchRow RowOf(Turn& turn, const Launch& launch);
-/// Who submitted a job; empty: it is none, or does not say.
+/// Returns the user who submitted a job; empty: it is none, or does not say.
 std::string UserOf(const Launch& launch);
 /// True: it was submitted as a job that was not deleted.
 bool IsJob(const State& state, const Launch& launch);

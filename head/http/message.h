@@ -16,7 +16,7 @@ inline constexpr std::size_t kHttpHeadBytesMax = 16 * 1024;  // request line and
 
 inline constexpr std::size_t kHttpBodyBytesMax = 1024 * 1024;
 
-/// One request. Its body is read when its caller is known and may ask for its route.
+/// A request. Its body is read when its caller is known and may ask for its route.
 struct HttpRequest {
   std::string method;
   std::string path;  // decoded, without the query
@@ -26,7 +26,7 @@ struct HttpRequest {
   std::string last_event_id;
   bool keep_alive = true;
   std::string idempotency_key;
-  std::size_t body_bytes = 0;  // that are to come
+  std::size_t body_bytes = 0;  // bytes to come
   bool waits_to_send = false;  // `Expect: 100-continue`: the body comes when it is asked for
   std::string body;
   bool no_cache = false;  // `Cache-Control: no-cache`: the answer may not come from a cache

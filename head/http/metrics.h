@@ -10,7 +10,7 @@
 
 namespace troupe::head {
 
-/// What of the metrics is asked for.
+/// The parts of the metrics that are asked for.
 struct MetricsQuery {
   bool nodes = true;  // figures of nodes and metrics of programs, not only of the head
   bool dcgm = false;  // GPUs by NVIDIA's names, too

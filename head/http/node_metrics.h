@@ -14,7 +14,7 @@ namespace troupe::head {
 
 inline constexpr double kBytesPerMib = 1 << 20;
 
-/// One figure and whose it is.
+/// A figure and its node.
 struct NodeMeasure {
   const NodeFigures* node = nullptr;
   const wire::Measure* measure = nullptr;

@@ -49,7 +49,7 @@ HttpResponse PageOf(const ListView<EventRow>& view, const HttpRequest& request);
 HttpResponse JobsPageOf(const ListView<LaunchRow>& view, const HttpRequest& request,
                         const Earlier& earlier);
 
-/// One row, by its id or by how that begins. 404: none, or several.
+/// Returns a row, by its id or by how that begins. 404: none, or several.
 HttpResponse RowWith(const ListView<NodeRow>& view, const std::string& id);
 HttpResponse RowWith(const ListView<ActorRow>& view, const std::string& id);
 HttpResponse RowWith(const ListView<LaunchRow>& view, const std::string& id,
@@ -58,10 +58,10 @@ HttpResponse RowWith(const ListView<GroupRow>& view, const std::string& id);
 HttpResponse JobWith(const ListView<LaunchRow>& view, const std::string& id,
                      const Earlier& earlier);
 
-/// What Prometheus's http_sd_configs reads: where the cluster's metrics are.
+/// Returns the targets for Prometheus's http_sd_configs: where the cluster's metrics are.
 HttpResponse TargetsOf(const std::string& address, const std::string& cluster);
 
-/// One event as a line of JSON.
+/// Returns an event as a line of JSON.
 std::string EventJson(const wire::ClusterEvent& event, std::uint64_t incarnation);
 
 }  // namespace troupe::head

@@ -25,7 +25,7 @@ class RequestReader {
   /// Takes bytes of the request's body, after kRequest; true: it is whole.
   bool FeedBody(std::string_view bytes);
   const HttpResponse& refusal() const { return refusal_; }
-  /// Whether a part of another request has come already.
+  /// Returns true if a part of another request has come already.
   bool begun() const { return !waiting_.empty(); }
 
  private:

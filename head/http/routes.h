@@ -41,17 +41,17 @@ struct HttpRoute {
 };
 
 const std::vector<HttpRoute>& Routes();
-/// Whether it changes something: those take a body, others none.
+/// Returns true if the route changes something: those take a body, others none.
 inline bool Acts(const HttpRoute& route) { return route.method == "POST"; }
 
 struct RouteMatch {
   const HttpRoute* route = nullptr;
-  std::string id;     // what stood for "{id}"
+  std::string id;  // text for "{id}"
   std::string allow;  // the methods there are for this path, where the request's is none of them
 };
 RouteMatch FindRoute(std::string_view method, std::string_view path);
 
-/// Whether the role table lets a peer of this role ask for `route`.
+/// Returns true if the role table lets a peer of this role ask for `route`.
 bool MayAsk(const HttpRoute& route, wire::Role role);
 
 }  // namespace troupe::head

@@ -42,7 +42,7 @@ std::optional<std::string> FieldOf(const LaunchRow& row, std::string_view name);
 std::optional<std::string> FieldOf(const GroupRow& row, std::string_view name);
 std::optional<std::string> FieldOf(const JobRow& row, std::string_view name);
 
-/// Whether the row has all these fields with these values.
+/// Returns true if the row has all these fields with these values.
 template <class Row>
 bool Passes(const Row& row, const std::vector<std::pair<std::string, std::string>>& filter) {
   return std::all_of(filter.begin(), filter.end(), [&](const auto& each) {

@@ -39,8 +39,8 @@ struct StreamPlace {
 /// The text for what is new to `place`, which moves on; empty: nothing. `events` are the latest.
 std::string NewsFor(StreamPlace* place, const Changes& now,
                     const std::deque<wire::ClusterEvent>& events);
-/// Where a stream begins that says Last-Event-ID (empty: with what comes from now on), and what is
-/// said about that first.
+/// Returns the place at which a stream with Last-Event-ID begins (empty: with later events), and
+/// the note about that to send first.
 std::string BeginAt(const std::string& last_event_id, const Changes& now,
                     const std::deque<wire::ClusterEvent>& events, StreamPlace* place);
 
@@ -71,7 +71,7 @@ class Streams : public std::enable_shared_from_this<Streams> {
   ChangeFeed feed_;
   Changes now_;  // without its events
   std::deque<wire::ClusterEvent> events_;
-  std::set<async::asio::steady_timer*> open_;  // what each stream waits on
+  std::set<async::asio::steady_timer*> open_;  // timers of the streams
   async::asio::steady_timer pause_;
   Instant next_{};
   bool asking_ = false;

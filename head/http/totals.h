@@ -35,20 +35,20 @@ struct QueueTotals {
   std::uint64_t oldest_us = 0;  // wall clock; 0: nobody waits
 };
 
-/// What a living node says of itself.
+/// A living node's report of itself.
 struct NodeFigures {
   NodeId id;
   std::string name;
   std::string host;                                    // the address that it listens on
-  std::string machine;                                 // its host name
+  std::string machine;  // host name
   std::shared_ptr<const wire::NodeMeasures> measures;  // null: none have come
   std::shared_ptr<const wire::NodeMeasures> before;    // the ones before these; null: none
   double apart_s = 0;                                  // the time between the two
   std::vector<wire::Device> devices;
 };
-/// Who holds a GPU.
+/// The holder of a GPU.
 struct GpuOwner {
-  std::string user;  // who submitted the launch or made the actor; empty: not known
+  std::string user;  // user who submitted the launch or made the actor; empty: not known
   LaunchId launch;   // nil: none
 };
 
@@ -73,7 +73,7 @@ struct Totals {
   ShellFigures shell;
 };
 
-/// Where the counting goes on.
+/// The place where the counting goes on.
 struct CountCursor {
   enum class Table : std::uint8_t { kNodes, kActors, kLaunches, kGroups, kPrograms, kEnd };
   Table table = Table::kNodes;

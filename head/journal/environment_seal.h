@@ -20,7 +20,7 @@ class EnvironmentSeal {
   /// `key`: 32 bytes, of this cluster for this purpose.
   explicit EnvironmentSeal(Secret key) : sealer_(std::move(key)) {}
 
-  /// Whether an event has variables.
+  /// Returns true if an event has variables.
   static bool Concerns(const wire::EventBody& body);
   Status Seal(wire::EventBody& body) const;
   /// Leaves alone what an earlier version wrote as it was. kInvalid: sealed with another cluster's

@@ -15,7 +15,7 @@
 
 namespace troupe::head {
 
-/// Whether this is Append's "no room on the disk".
+/// Returns true if this is Append's "no room on the disk".
 inline bool IsDiskFull(const Status& status) {
   return status.code() == absl::StatusCode::kOutOfRange;
 }

@@ -1,4 +1,4 @@
-// One row of the journal as bytes: the encoded event, its attachment, and a checksum over both and
+// A row of the journal as bytes: the encoded event, its attachment, and a checksum over both and
 // the sequence number, so that neither a flipped bit nor a row in a wrong place goes unseen.
 //
 // Pure.

@@ -1,5 +1,5 @@
-// Where a snapshot lies in the journal's database: table `snapshot` has its events, `snapshot_of`
-// says how many there are and for which sequence number of `events` they stand.
+// A snapshot in the journal's database: table `snapshot` has its events, `snapshot_of` says how
+// many there are and for which sequence number of `events` they stand.
 //
 // Both have checksums of their own. Blocking; the connection is the journal's.
 #pragma once

@@ -54,7 +54,7 @@ class SqliteArchive {
   Status WriteAll(const std::vector<EndedRecord>& records);
   Status WriteOne(const EndedRecord& record);
   StatusOr<std::size_t> Remove(const std::string& which);
-  /// What is bound to the `?` of a statement: a number, a blob or a text.
+  /// A value bound to the `?` of a statement: a number, a blob or a text.
   struct Bound;
   Status Select(const std::string& which, const std::vector<Bound>& values,
                 std::vector<EndedRecord>* records);

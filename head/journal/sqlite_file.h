@@ -1,5 +1,5 @@
-// What the head's files of SQLite have in common: each is this user's alone, and a damaged one is
-// set aside.
+// The common part of the head's SQLite files: each is this user's alone, and a damaged one is set
+// aside.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ namespace troupe::head {
 /// descriptor of a file ends this process's locks of it.
 Status MakePrivateFile(const std::string& path);
 
-/// Whether what `db` last did failed because its file is damaged. null: it was not opened.
+/// Returns true if the last operation of `db` failed because its file is damaged. null: it was not
+/// opened.
 bool IsDamaged(sqlite3* db);
 
 /// Renames a damaged file to PATH.damaged, and removes SQLite's own files beside it. Not while it

@@ -55,13 +55,14 @@ class SqliteJournal final : public Journal {
   bool broken_ = false;
 };
 
-/// What `troupe journal check` does: reads everything that a start would, and gives nothing up; the
-/// head must not run. What it found, for people; kInvalid with what is wrong and the repair
+/// Implements `troupe journal check`: reads everything that a start would, and gives nothing up;
+/// the head must not run. Returns the findings, for people; kInvalid with the fault and the repair
 /// command.
 StatusOr<std::string> CheckJournal(const std::string& folder);
 
-/// What `troupe journal repair` does: cuts the log at its first bad frame and the rows at the first
-/// gap or bad checksum, keeping copies of both files beside them. Returns what it did, for people.
+/// Implements `troupe journal repair`: cuts the log at its first bad frame and the rows at the
+/// first gap or bad checksum, keeping copies of both files beside them. Returns what it did, for
+/// people.
 StatusOr<std::string> RepairJournal(const std::string& folder);
 
 /// An error if the journal of this folder has been emptied: it has a header from its first opening

@@ -1,4 +1,4 @@
-// One head per state folder: a lock on a file in it, held for life.
+// The lock that allows one head per state folder: on a file in it, held for life.
 //
 // Network file systems are refused: their locks are not trusted. Blocking for microseconds.
 #pragma once

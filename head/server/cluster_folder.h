@@ -1,4 +1,4 @@
-// Where a head keeps its cluster: `<cluster folder>/head/` (keys, journal, lock) and
+// The folder in which a head keeps its cluster: `<cluster folder>/head/` (keys, journal, lock) and
 // `<cluster folder>/head.json` (how to reach it, for programs of the same user).
 //
 // Blocking (disk), at start only. A new cluster's folder is named by its id, which is the hash of

@@ -21,10 +21,10 @@ struct HeadOptions {
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t ended_max = 10000;       // launches that are over and in memory
   std::string run_secret_file;        // a `troupe run`'s: authority and tokens are derived from it
-  std::string run;                    // its name
+  std::string run;  // name of the run
   std::string preemption = "never";   // or "restartable": whom a higher priority may end
   std::string infeasible = "refuse";  // or "wait": what no node can hold
-  double keep_hours = 8;              // who waits first keeps a place after so long
+  double keep_hours = 8;  // time after which the first waiting group keeps a place
   bool local_clients = true;          // false: who connects to the Unix socket is no client by that
   bool embedded = false;              // state is thrown away: nothing is synced
 };

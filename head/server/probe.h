@@ -1,4 +1,5 @@
-// Whether a worker that lost its session still listens: a refusal is a verdict, silence is not.
+// Probe of a worker that lost its session: does it still listen? A refusal is a verdict, silence is
+// not.
 //
 // Suspends for a second at most.
 #pragma once

@@ -33,13 +33,13 @@ struct ServerOptions {
   std::string host_name;
   bool local_clients = true;
   async::Executor handshakes;
-  async::LoopThread* http = nullptr;     // where HTTP is served; it must outlive the head's loop
-  ArchiveLink* archive = nullptr;        // it has launches that are over
-  JobLogLink* job_logs = nullptr;        // it has the ends of what jobs wrote
+  async::LoopThread* http = nullptr;  // loop that serves HTTP; it must outlive the head's loop
+  ArchiveLink* archive = nullptr;  // archive of ended launches
+  JobLogLink* job_logs = nullptr;  // archive of the last output of jobs
   ReadArchive read_archive;              // for HTTP, on the thread of that
   std::uint64_t snapshot_every = 20000;  // events
   std::uint64_t replayed = 0;            // at start
-  std::string journal_folder;            // whose size is told; empty: it is not
+  std::string journal_folder;  // folder whose size is reported; empty: none
 };
 
 class Server {

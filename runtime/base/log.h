@@ -29,14 +29,14 @@ struct LogField {
   bool number = false;
 };
 
-/// Where lines go; the default writes to descriptor 2. Call before other threads log.
+/// Sets the sink of log lines; the default writes to descriptor 2. Call before other threads log.
 void SetLogSink(std::function<void(LogLevel, const std::string& line)> sink);
 void SetLogLevel(LogLevel least);
 /// Holds descriptor 2 to this size where it is a file open for appending: after a line that takes
 /// it over, it loses its older half, and another line says so. 0 (the default): no limit. Not with
 /// a sink.
 void SetLogBytesMax(std::uint64_t bytes_max);
-/// Who speaks, e.g. "head" or "worker node-a"; part of every line.
+/// Sets the name of the logging process, e.g. "head" or "worker node-a"; part of every line.
 void SetLogSource(std::string source);
 
 /// Writes one line. Thread-safe; blocks only as long as write(2) does.

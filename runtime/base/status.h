@@ -22,7 +22,7 @@ template <class T>
 using StatusOr = absl::StatusOr<T>;
 using StatusCode = absl::StatusCode;
 
-/// What a program may tell apart. Travels over the wire as a number: append only.
+/// Errors that a program may tell apart. Travels over the wire as a number: append only.
 enum class ErrorCode : std::uint16_t {
   kNone = 0,
   kInternal = 1,           // our own broken invariant, reported instead of hidden

@@ -131,7 +131,7 @@ void ClientInbox::QueueLocked(wire::Body body, std::shared_ptr<const wire::Messa
   wire::Message message;
   message.body = std::move(body);
   static_cast<void>(
-      pushes_.Add(Push{std::move(message), std::move(asked)}));  // made by this side, and few
+      pushes_.Add(Push{std::move(message), std::move(asked)}));  // few, and from this side
   pushed_.NotifyOne();
 }
 

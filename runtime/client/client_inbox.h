@@ -1,5 +1,5 @@
-// Where the threads of a process wait for what comes over its control channel: the answers to
-// their requests, and what the peer sends unasked.
+// The inbox on which threads of a process wait for input of its control channel: the answers to
+// their requests, and pushes of the peer.
 //
 // View: one client; its own lock guards all of it. Thread-safe. Request and NextPush block the
 // calling thread; the client's loop, which alone has the connection, takes what is to be sent

@@ -1,5 +1,4 @@
-// What this process shows of itself to other hosts: a key made here, and the head's certificate for
-// it.
+// The identity of this process for other hosts: a key made here, and the head's certificate for it.
 //
 // View: one process. Thread-safe. Nothing is made until the first Get, which asks the head over the
 // process's control channel (kCertifyLimit at most) while other threads wait for the same answer;
@@ -23,7 +22,7 @@ namespace troupe::client {
 inline constexpr std::chrono::seconds kCertifyLimit{10};
 inline constexpr std::chrono::seconds kRenewPause{60};
 
-/// One generation; what is established under it outlives it.
+/// A generation of the identity; connections established under it outlive it.
 struct IdentityShown {
   net::Credentials credentials;
   // admits only peers with a certificate of the cluster

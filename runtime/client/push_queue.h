@@ -1,5 +1,5 @@
-// What the peer of a control channel sent unasked, in order, until the program asks for it. Pure;
-// takes no lock.
+// Pushes of a control channel's peer, in order, until the program asks for them. Pure; takes no
+// lock.
 //
 //   PQ-1  What was queued first is given out first.
 //   PQ-2  Once more than kPushBytesMax wait, the program does not read: its connection is to end.
@@ -20,9 +20,9 @@ namespace troupe::client {
 inline constexpr std::size_t kPushBytesMax = 64u << 20;
 inline constexpr std::size_t kPushOverhead = 256;
 
-/// What the peer sent unasked, or the refusal (ErrorReply) of what ControlClient::Ask sent.
+/// A push of the peer, or the refusal (ErrorReply) of a message sent by ControlClient::Ask.
 struct Push : wire::Message {
-  std::shared_ptr<const wire::Message> asked;  // what was refused; nullptr: nothing
+  std::shared_ptr<const wire::Message> asked;  // refused message; nullptr: none
 };
 
 class PushQueue {

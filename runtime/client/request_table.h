@@ -40,7 +40,7 @@ class RequestTable {
     Id id = 0;
     std::shared_ptr<const wire::Message> message;
   };
-  /// What nobody waits for was refused, or its outcome is not known.
+  /// A message without a waiter that was refused, or whose outcome is not known.
   struct Refusal {
     Status why;
     std::shared_ptr<const wire::Message> asked;
@@ -63,10 +63,10 @@ class RequestTable {
   // -- the connection --
   /// There is one, the first or another.
   void Connected(Time now);
-  /// It is gone, perhaps for a while. Those whose outcome is not known are answered, `answered`
-  /// gets their ids; of those that nobody waits for it is to be told.
+  /// Notes the loss of the peer, perhaps for a while. Requests whose outcome is not known are
+  /// answered, and `answered` gets their ids; returns those without a waiter.
   std::vector<Refusal> Lost(const std::string& peer, Time now, std::vector<Id>& answered);
-  /// What is to be sent over the connection now; nothing while there is none.
+  /// Returns the frames to send over the connection now; none while there is no connection.
   std::vector<Outgoing> TakeUnsent();
   /// Nullopt: it is, if somebody waits for it, answered.
   std::optional<Refusal> Answer(Id id, StatusOr<wire::Message> answer);

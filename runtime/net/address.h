@@ -1,4 +1,4 @@
-// Where something listens: "host:port", "[::1]:port", "unix:/path", or a bare path.
+// The address of a listener: "host:port", "[::1]:port", "unix:/path", or a bare path.
 //
 // A value; pure. Errors (kInvalid) say what an address looks like.
 #pragma once

@@ -1,4 +1,4 @@
-// What a certificate of this project says, and what may be concluded from it.
+// Contents of this project's certificates, and the conclusions from them.
 //
 // A leaf's SAN is `troupe://<cluster id>/<role>/<id>`, and `/<token id>` after it where a token was
 // shown for it; the cluster id is the first 16 bytes of the
@@ -21,13 +21,13 @@ struct x509_st;
 
 namespace troupe::net {
 
-/// Who a certificate was issued to.
+/// The identity that a certificate was issued to.
 struct Identity {
   ClusterId cluster;
   wire::Role role = wire::Role::kNone;
   Id128 id;
-  // that let it in, so that it ends with that (revocations.h); nil: none did. Not a part of who it
-  // is
+  // Token that let it in, so that it ends with that (revocations.h); nil: none did. Not a part of
+  // its identity
   TokenId token;
   friend bool operator==(const Identity& a, const Identity& b) {
     return a.cluster == b.cluster && a.role == b.role && a.id == b.id;

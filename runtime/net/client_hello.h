@@ -27,10 +27,10 @@ struct ServerNamePeek {
   std::string name;
 };
 
-/// What the first bytes of a connection, `bytes`, say.
+/// Parses the first bytes of a connection.
 ServerNamePeek ParseClientHello(std::string_view bytes);
 
-/// What the bytes that wait in `socket` now say (MSG_PEEK; never blocks). kConnection when the peer
+/// Parses the bytes that wait in `socket` now (MSG_PEEK; never blocks). kConnection when the peer
 /// is gone. `available` receives the number of bytes looked at.
 StatusOr<ServerNamePeek> PeekServerName(int socket, std::size_t* available = nullptr);
 

@@ -29,10 +29,10 @@ inline constexpr std::size_t kQueueBytesMax = 64u << 20;
 /// Drain() returns when less than this waits.
 inline constexpr std::size_t kDrainedBytes = 4u << 20;
 
-/// What is known of the other side before it said anything.
+/// Facts known about the other side before its first message.
 struct PeerInfo {
   std::string address;  // how errors call it: "10.0.0.7:40112", "pid 4711", "rank 3 of 7f3a"
-  std::string host;     // its IP address as text; empty for a Unix socket
+  std::string host;  // IP address as text; empty for a Unix socket
   bool local = false;   // a Unix socket; then:
   uid_t uid = 0;
   pid_t pid = 0;

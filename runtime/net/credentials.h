@@ -1,4 +1,4 @@
-// What a process proves itself with: its key, its certificate, and the CA it trusts.
+// Credentials of a process: its key, its certificate, and the CA it trusts.
 //
 // View: one process. A value. On disk: `<folder>/<name>.key` (0600), `<name>.crt`, `ca.crt`;
 // replaced by rename at renewal, the certificate after the key, so that a crash between leaves a

@@ -17,7 +17,7 @@ namespace troupe::net {
 
 using Endpoint = async::asio::generic::stream_protocol::endpoint;
 
-/// What `address` stands for, never empty: a name may have several numbers.
+/// Resolves `address`; the result is never empty: a name may have several numbers.
 async::Task<StatusOr<std::vector<Endpoint>>> Resolve(Address address);
 
 /// A socket to connect to `to` with; non-blocking. Not Asio's open: a descriptor must never exist

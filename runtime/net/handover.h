@@ -17,7 +17,7 @@
 
 namespace troupe::net {
 
-/// Where the process with the call socket `call_socket` takes connections over.
+/// Returns the path where the process with the call socket `call_socket` takes connections over.
 inline std::string HandoverPath(const std::string& call_socket) { return call_socket + ".tls"; }
 
 /// The second call socket of an actor, whose calls run beside its methods: it gives tensors that

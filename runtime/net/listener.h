@@ -65,7 +65,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// Where it listens, with the port that was taken.
+  /// The listening address, with the port that was taken.
   const Address& address() const;
   /// `on_connection` runs on the listener's executor.
   void Start(OnConnection on_connection);

@@ -47,7 +47,7 @@ inline Status OpenSslError(std::string_view what) {
   return MakeError(ErrorCode::kInternal, OpenSslText(what));
 }
 
-/// What a write-only memory BIO has collected.
+/// Returns the contents of a write-only memory BIO.
 inline std::string BioText(BIO* bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio, &data);

@@ -1,4 +1,4 @@
-// Who listens on a TCP port of this machine, for the error "port 6400 is taken by ...".
+// The listener on a TCP port of this machine, for the error "port 6400 is taken by ...".
 //
 // Blocking: reads /proc, some milliseconds on a busy machine; only for an error about to be shown.
 #pragma once

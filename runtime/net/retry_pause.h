@@ -17,7 +17,7 @@ namespace troupe::net {
 
 class RetryPause {
  public:
-  /// Whether there is time for another attempt after the pause.
+  /// Returns true if there is time for another attempt after the pause.
   bool FitsBetween(Instant now, Instant end) const { return now + pause_ < end; }
   async::Task<void> Wait() {
     const Duration jitter(

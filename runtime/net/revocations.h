@@ -1,5 +1,5 @@
-// Which tokens were revoked, as a process that lets others in has heard: their certificates are
-// worth nothing any more, and what they opened ends.
+// Revoked tokens, as known to a process that lets others in: their certificates are worth nothing
+// any more, and connections they opened end.
 //
 //   REV-1  Refuses is true of a client's or an observer's certificate of a revoked token, from the
 //          moment of Set on.

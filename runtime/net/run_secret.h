@@ -1,5 +1,6 @@
-// What the nodes of one `troupe run` derive from the secret they share, before any head exists: the
-// key of the cluster's authority (whose hash every node pins), two join tokens, and a port.
+// Values that the nodes of one `troupe run` derive from the secret they share, before any head
+// exists: the key of the cluster's authority (whose hash every node pins), two join tokens, and a
+// port.
 //
 // HKDF-SHA-256 of the secret, with the run's name (a scheduler's job id, or empty) in its input:
 // two jobs that share a secret are two clusters. Pure; the same on every node. A value; the secret

@@ -31,7 +31,8 @@ inline constexpr std::chrono::seconds kHelloLimit{5};
 
 enum class Proof { kSameUser, kCertificate, kToken };
 
-/// What a server admits by. Whatever the functions refer to must outlive the rules.
+/// The rules by which a server admits peers. Objects that the functions refer to must outlive the
+/// rules.
 struct SessionRules {
   ClusterId cluster;
   std::uint64_t head_incarnation = 0;
@@ -39,36 +40,36 @@ struct SessionRules {
   std::string ca_pem;  // goes along with every certificate
   /// Signs certificate requests; null on a worker, which signs none.
   const Authority* authority = nullptr;
-  /// Where certificates are signed, so that a storm of joins does not hold up the caller's loop.
+  /// Executor that signs certificates, so that a storm of joins does not hold up the caller's loop.
   /// Unset: on that loop.
   std::optional<async::Executor> signing;
   /// The record of a token, or nullopt. Unset: tokens are not accepted here.
   std::function<std::optional<TokenRecord>(const TokenId&)> find_token;
-  /// Told once a token has admitted somebody, before the Welcome leaves (single use).
+  /// Called once a token has admitted a peer, before the Welcome leaves (single use).
   std::function<void(const TokenId&)> on_token_used;
-  /// Whether a certificate that is out of date may still be used: the roster knows this id with
-  /// this key (decision 18). Unset: never.
+  /// Returns true if a certificate that is out of date may still be used: the roster knows this id
+  /// with this key (decision 18). Unset: never.
   std::function<bool(const Identity&, const std::string& key_hash)> may_rejoin;
   /// False: this user's other processes on this host are no clients by that alone.
   bool local_clients = true;
-  /// Whether a certificate is worth nothing any more, since its token was revoked (revocations.h).
-  /// Unset: none is.
+  /// Returns true if a certificate is worth nothing any more, since its token was revoked
+  /// (revocations.h). Unset: none is.
   std::function<bool(const Identity&)> revoked;
 };
 
-/// Who was let in.
+/// An admitted peer.
 struct Admitted {
   wire::Hello hello;
   wire::Role role = wire::Role::kNone;
   Id128 subject;  // the node's or client's id: from its certificate, or new
   Proof proof = Proof::kSameUser;
-  TokenId token;  // that was shown, now or for the certificate; nil: none
+  TokenId token;  // token that was shown, now or for the certificate; nil: none
   SessionId session;
   std::string issued_key_hash;  // SHA-256 of the key a certificate was issued for; empty: none was
   std::uint16_t version = 0;    // the protocol's, for this session
 };
 
-/// Whether the sender of `hello` is let in, and as whom. Pure but for the new ids it draws.
+/// Decides whether the sender of `hello` is let in, and as whom. Pure but for the new ids it draws.
 StatusOr<Admitted> Decide(const wire::Hello& hello, const PeerInfo& peer, const SessionRules& rules,
                           std::uint64_t now_us, Random& random);
 

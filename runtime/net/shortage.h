@@ -1,5 +1,4 @@
-// What an acceptor says about descriptors having run out: once when it happens, once when it is
-// over.
+// Log lines of an acceptor about a lack of descriptors: once when it begins, once when it is over.
 //
 //   SH-1  Ran is true for the first of a row only: that one is logged, the others are counted.
 //   SH-2  Over gives the count of the row once, kQuiet after its last, when accepting works; else

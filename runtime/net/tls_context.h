@@ -19,7 +19,7 @@ struct ssl_ctx_st;
 
 namespace troupe::net {
 
-/// What the check of a peer's certificate came to.
+/// The result of the check of a peer's certificate.
 struct PeerVerdict {
   /// Present only when the certificate is of the trusted CA and its key was proven.
   std::optional<Identity> identity;

@@ -1,4 +1,4 @@
-// One TLS 1.3 session as a pure transformation: ciphertext in, plaintext out, and back; no socket.
+// A TLS 1.3 session as a pure transformation: ciphertext in, plaintext out, and back; no socket.
 //
 // View: one connection; owned by its loop, not thread-safe (but it may move to another thread
 // between calls). Nothing blocks. The peer's certificate is judged inside the handshake, before
@@ -24,15 +24,15 @@ struct x509_store_ctx_st;
 
 namespace troupe::net {
 
-/// Whom a client wants to reach, beyond "somebody of the trusted cluster".
+/// The peer a client wants to reach, beyond "somebody of the trusted cluster".
 struct ExpectedPeer {
   wire::Role role = wire::Role::kNone;  // none: any role
   Id128 id;                             // nil: any id
-  std::string server_name;              // sent in the clear as SNI: the actor's id, or nothing
+  std::string server_name;  // SNI in the clear: the actor's id, or nothing
   bool objects = false;                 // the connection is for kObjectsProtocol
 };
 
-/// What a client says by ALPN of a connection that is not for messages or calls.
+/// ALPN protocol of a client's connection that is not for messages or calls.
 inline constexpr std::string_view kObjectsProtocol = "troupe-objects";
 /// The ALPN protocol of HTTP requests (RFC 7301). Servers choose it only where they serve HTTP.
 inline constexpr std::string_view kHttpProtocol = "http/1.1";
@@ -75,11 +75,11 @@ class TlsEngine {
   const PeerVerdict& verdict() const { return verdict_; }
   /// 32 bytes that only the two ends of this session know (RFC 8446 §7.5), for `label`.
   StatusOr<std::string> Exporter(std::string_view label) const;
-  /// What the client asked for by SNI; empty if nothing.
+  /// Returns the client's SNI; empty if there is none.
   std::string server_name() const;
   /// The protocol that ALPN selected; empty if none. Valid once established.
   std::string_view protocol() const;
-  /// Whether it asked for kObjectsProtocol. Valid once established.
+  /// Returns true if the client asked for kObjectsProtocol. Valid once established.
   bool for_objects() const { return protocol() == kObjectsProtocol; }
 
   /// OpenSSL's callback (`argument` is the TlsContext): judges the peer's chain.

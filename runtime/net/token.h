@@ -46,7 +46,7 @@ Secret TokenKey(const Token& token);
 /// 32 bytes that prove possession of `key` on this one TLS session (`exporter`) for this role.
 std::string TokenProof(const Secret& key, wire::Role role, std::string_view exporter);
 
-/// What the head keeps of a token.
+/// The head's record of a token.
 struct TokenRecord {
   TokenId id;
   wire::Role role = wire::Role::kNone;
@@ -60,14 +60,14 @@ struct TokenRecord {
 TokenRecord RecordOf(const Token& token, std::uint64_t now_us,
                      std::uint64_t lifetime_us = kTokenLifetimeUs, bool single_use = false);
 
-/// Whether a peer that claims `role` and shows `proof` may join now. Errors, all kJoinRefused but
-/// told apart in text: wrong, expired (since when), revoked, used, of another role. Only who proves
-/// the secret learns more than "wrong".
+/// Checks whether a peer that claims `role` and shows `proof` may join now. Errors, all
+/// kJoinRefused but told apart in text: wrong, expired (since when), revoked, used, of another
+/// role. Only a peer that proves the secret learns more than "wrong".
 Status VerifyProof(const TokenRecord& record, wire::Role role, std::string_view exporter,
                    std::string_view proof, std::uint64_t now_us);
-/// Whether who shows the token itself, as HTTP's `Authorization: Bearer` does, may be let in now.
-/// The connection must be encrypted to a head that proved its name. Errors as VerifyProof's; a
-/// token for a single use is refused, since each request would be a use.
+/// Checks whether a peer that shows the token itself, as HTTP's `Authorization: Bearer` does, may
+/// be let in now. The connection must be encrypted to a head that proved its name. Errors as
+/// VerifyProof's; a token for a single use is refused, since each request would be a use.
 Status VerifyBearer(const TokenRecord& record, const Token& token, std::uint64_t now_us);
 /// The refusal for a token id the head has no record of: the same text as for a wrong secret.
 Status UnknownToken();

@@ -56,7 +56,8 @@ struct TraceHeader {
   std::atomic<std::uint64_t> next{0};     // records so far
   std::atomic<std::uint64_t> dropped{0};
   std::atomic<std::int64_t> calls_until_ns{0};  // 0: for ever
-  std::atomic<std::uint32_t> calls_every{0};    // one actor call in so many is recorded; 0: none
+  std::atomic<std::uint32_t> calls_every{0};  // rate: one actor call in so many is recorded; 0:
+                                              // none
   std::uint32_t label_bytes = 0;
   // How much of the file has memory or disk behind it: a store beyond that could find the disk
   // full, which is a SIGBUS.
@@ -79,7 +80,7 @@ struct TraceRecord {
 static_assert(sizeof(TraceRecord) == 96);
 
 namespace trace_detail {
-inline constinit TraceHeader nothing;  // what a process without a ring has
+inline constinit TraceHeader nothing;  // header for a process without a ring
 inline constinit std::atomic<TraceHeader*> header{&nothing};
 std::uint16_t SampleOne(std::uint32_t every);
 void Write(const Span& span);
@@ -109,7 +110,7 @@ inline std::uint16_t SampleCall() {
   return every == 0 ? std::uint16_t{0} : trace_detail::SampleOne(every);
 }
 
-/// What a call and its run have in common: the mark that travels, and the call's number.
+/// Id shared by a call and its run: the mark that travels, and the call's number.
 inline std::uint64_t FlowOf(std::uint16_t mark, std::uint64_t sequence) {
   return std::uint64_t{mark} << 48 | (sequence & 0xFF'FFFF'FFFFu);
 }

@@ -1,5 +1,4 @@
-// What the control group of this process says: a CPU quota, memory, and whether the kernel killed
-// for it.
+// Facts of this process's control group: a CPU quota, memory, and whether the kernel killed for it.
 //
 // Blocking, for microseconds. cgroup v2, and v1 where it is mounted; zero or empty when unreadable.
 #pragma once

@@ -10,7 +10,7 @@
 
 namespace troupe::os {
 
-/// What becomes of a folder that is there already and that others may enter.
+/// Treatment of an existing folder that others may enter.
 enum class IfOpen {
   kClose,  // closed to others, but refused where they may write to it and it has something in it
   kLeave,  // as kClose, but one that they only may read, with something in it, stays as it is

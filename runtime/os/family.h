@@ -17,11 +17,11 @@ namespace troupe::os {
 std::vector<pid_t> Children();
 /// The session of a process; 0 when it is gone.
 pid_t SessionOf(pid_t pid);
-/// What a process does (its first thread), a letter of proc_pid_stat(5): 'R' runs or could, 'D'
-/// waits for a disk, 'T' is stopped; 0 when it is gone.
+/// Returns the state of a process (its first thread), a letter of proc_pid_stat(5): 'R' runs or
+/// could, 'D' waits for a disk, 'T' is stopped; 0 when it is gone.
 char StateOf(pid_t pid);
-/// Whether it has begun to exit, or is gone: from here on nothing of it runs but what the kernel
-/// closes for it.
+/// Returns true if it has begun to exit, or is gone: from here on nothing of it runs but the
+/// kernel's closing.
 bool IsExiting(pid_t pid);
 /// A variable in the environment a process was started with; nullopt when absent or unreadable.
 std::optional<std::string> VariableOf(pid_t pid, const std::string& name);

@@ -1,4 +1,4 @@
-// What this machine says of itself: boot id, name, processors, memory, network interfaces.
+// Facts of this machine: boot id, name, processors, memory, network interfaces.
 //
 // Blocking, for microseconds. Nothing is cached.
 #pragma once

@@ -19,8 +19,9 @@ Memory ReadMemory();
 /// Pages that this process holds in memory, in bytes.
 std::uint64_t ResidentBytes(pid_t pid);
 
-/// Whom the kernel ends first when memory runs out: a process with +500 as if it used a half of all
-/// memory more than it does. A process inherits its parent's. 0 where it cannot be read.
+/// Returns the process's rank among those that the kernel ends first when memory runs out: one with
+/// +500 counts as if it used a half of all memory more than it does. A process inherits its
+/// parent's. 0 where it cannot be read.
 int OomScore(pid_t pid);
 /// False where the system refuses: for a process of somebody else, or to go below what a privileged
 /// one has set.

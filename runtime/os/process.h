@@ -23,7 +23,7 @@ struct SpawnOptions {
   std::string working_directory;                 // empty: this process's
   std::vector<std::pair<int, int>> descriptors;  // (ours, the child's); all others are closed
   bool new_session = false;
-  int death_signal = 0;  // sent to the child when the calling thread ends
+  int death_signal = 0;  // signal sent to the child when the calling thread ends
 };
 
 struct Spawned {

@@ -74,9 +74,9 @@ class Pool {
   /// Closes segments of which nothing was in use since `idle` ago, while the pool holds more than
   /// half of its limit; one stays.
   void Trim(Instant now);
-  /// Whether there may be something to trim.
+  /// Returns true if there may be something to trim.
   bool OverHalf() const;
-  /// What the worker and the readers are to be told, in this order.
+  /// Returns the messages for the worker and the readers, in this order.
   std::vector<CloseSegment> TakeClosed();
 
   /// Duplicates the descriptor of an open segment, for the caller to send and close; `*bytes` gets

@@ -13,7 +13,7 @@
 namespace troupe::store {
 namespace {
 
-constexpr std::uint64_t kShareKeptFree = 20;  // one part in so many
+constexpr std::uint64_t kShareKeptFree = 20;  // share of the disk that is kept free
 
 Status Unusable(const std::string& folder, const std::string& why) {
   return MakeError(ErrorCode::kInvalid, "objects cannot go to disk in " + folder + ": " + why);

@@ -21,7 +21,7 @@ std::string DefaultSpillFolder();
 StatusOr<UniqueFd> MakeSpillFile(const std::string& folder, std::uint64_t bytes);
 /// Opens a spill file once more, for reading only. kInternal: there is no /proc.
 StatusOr<UniqueFd> ReadingOf(const UniqueFd& file);
-/// Whether `fd` is a spill file of this user's, opened for reading only by ReadingOf.
+/// Returns true if `fd` is a spill file of this user's, opened for reading only by ReadingOf.
 bool IsSpillFile(int fd);
 
 }  // namespace troupe::store

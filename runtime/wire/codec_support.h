@@ -1,4 +1,4 @@
-// What the generated codec calls: the conversions between plain values and Cap'n Proto's, with the
+// Support of the generated codec: the conversions between plain values and Cap'n Proto's, with the
 // limits that hold for every message. C++17; included by generated sources only.
 #pragma once
 

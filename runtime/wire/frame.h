@@ -43,7 +43,7 @@ struct FrameLimits {
   std::size_t attachment_bytes_max = kAttachmentBytesMax;
   std::size_t frame_bytes_max = kBodyBytesMax + kAttachmentBytesMax;
 };
-/// What a peer may send before it is authenticated.
+/// Limits for a peer before it is authenticated.
 inline constexpr FrameLimits kUnauthenticatedLimits{kUnauthenticatedFrameBytesMax, 0,
                                                     kUnauthenticatedFrameBytesMax};
 

@@ -1,4 +1,4 @@
-// What the generated inspect.h calls.
+// Support of the generated inspect.h.
 #pragma once
 
 #include <cstddef>

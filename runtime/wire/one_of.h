@@ -14,7 +14,7 @@
 
 namespace troupe::wire {
 
-/// What can be done with the bytes of one kind.
+/// Operations on the bytes of one kind.
 struct KindOperations {
   void (*make)(void* at);
   void (*copy)(void* at, const void* from);
@@ -101,7 +101,7 @@ class OneOf {
   alignas(Family::kAlign) std::byte bytes_[Family::kBytes];
 };
 
-/// Whether it is a T.
+/// Returns true if it is a T.
 template <class T, class Family>
 bool Holds(const OneOf<Family>& one) {
   return one.index() == KindOf<Family, T>::value;

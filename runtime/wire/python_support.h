@@ -1,4 +1,4 @@
-// What the generated python_convert.cc calls: one conversion per kind of field. Needs the GIL; a
+// Support of the generated python_convert.cc: one conversion per kind of field. Needs the GIL; a
 // failed conversion leaves a Python exception set.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which requests may be sent again when the session broke before their answer came.
+// Requests that may be sent again when the session broke before their answer came. Pure.
 //
 // Pure. A request that names itself (an id minted by whoever asks, a nonce, an epoch) is recognised
 // by the head when it comes twice; a read does no harm. The few others must not be repeated:

@@ -1,6 +1,6 @@
-// Who may say what to the head and to a worker: kind of message x speaker. A row for every kind of
-// the wire, checked by the compiler; who has no place in a row is refused. Pure data, read before
-// any handler by head/core/roles.h and by worker/peer_server.cc.
+// Permissions of messages to the head and to a worker: kind of message x speaker. A row for every
+// kind of the wire, checked by the compiler; a speaker without a place in a row is refused. Pure
+// data, read before any handler by head/core/roles.h and by worker/peer_server.cc.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ enum class Speaker : std::uint8_t {
   // a rank or an actor by its own certificate: it talks to workers and actors, never to the head
   kProcess,
   kObserver,  // an observer's session
-  kJoin,      // who has not been let in yet (held to it by net/session.h)
+  kJoin,  // peer that has not been let in yet (held to it by net/session.h)
 };
 inline constexpr std::size_t kSpeakers = 6;
 
@@ -30,7 +30,7 @@ enum class May : std::uint8_t {
   kAny,  // with what is another's, too
 };
 
-/// Who may ask a worker, at its Unix socket and its TLS port.
+/// Roles that may ask a worker, at its Unix socket and its TLS port.
 struct AtWorker {
   May client = May::kNever;
   May process = May::kNever;  // a rank or an actor
@@ -67,7 +67,7 @@ constexpr RoleRow AskEither(May client, May process, May head, May worker, May o
           {client, no, no, no, observer, no},
           {client, process, head, worker, observer}};
 }
-/// Whoever looks: all but a bare worker, which has nothing to look for.
+/// All readers: every role but a bare worker, which has nothing to look for.
 template <class Kind>
 constexpr RoleRow Look(May observer = any) {
   return Row<Kind>(any, no, any, no, observer, no);
@@ -159,7 +159,7 @@ inline constexpr RoleRow kRoles[] = {
     Govern<StopCluster>(),
     Row<SetQuota>(own, no, no, no, no, no),
 
-    // What the head answers and orders.
+    // Answers and orders of the head.
     NotToTheHead<Welcome>(),
     NotToTheHead<Refused>(),
     NotToTheHead<ErrorReply>(),
@@ -213,7 +213,7 @@ inline constexpr RoleRow kRoles[] = {
     AskWorker<ReadTimeline>(any, any, any, no, no),
     AskWorker<PutBlob>(any, any, any, no, no),
     AskWorker<GetBlob>(any, any, any, any, no),
-    // What a worker answers, and what it says to its processes and they to it.
+    // Answers of a worker, and messages between it and its processes.
     NotToTheHead<LogChunk>(),
     NotToTheHead<LogParts>(),
     NotToTheHead<StackDump>(),
@@ -266,12 +266,12 @@ constexpr std::array<RoleRow, kKinds> RolesByKind() {
 }
 inline constexpr std::array<RoleRow, kKinds> kRolesByKind = RolesByKind();
 
-/// Whether `speaker` may say this to the head.
+/// Returns whether `speaker` may send this to the head.
 constexpr May MayOf(Speaker speaker, std::size_t kind) {
   return kRolesByKind[kind].may[static_cast<std::size_t>(speaker)];
 }
 
-/// Whether a worker answers a request of this kind to this role.
+/// Returns true if a worker answers a request of this kind to this role.
 constexpr bool MayAskWorker(Role role, std::size_t kind) {
   const AtWorker& may = kRolesByKind[kind].at_worker;
   switch (role) {

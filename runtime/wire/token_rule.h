@@ -1,4 +1,4 @@
-// Whose certificates and sessions end with the token that was shown for them, at the head and
+// Certificates and sessions that end with the token that was shown for them, at the head and
 // wherever else it is asked.
 //
 // Nodes stay: a token that many joined by may be revoked for the next one's sake. So do processes

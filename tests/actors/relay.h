@@ -59,15 +59,15 @@ class Relay {
       pairs_.clear();
     });
   }
-  /// What the actor sends is not passed on from now on.
+  /// Holds the actor's replies back from now on.
   void HoldReplies(bool hold) {
     Do([=, this] { hold_replies_ = hold; });
   }
-  /// Who connects from now on comes to another port.
+  /// Turns later connections to another port.
   void Turn(std::uint16_t to) {
     Do([=, this] { to_ = to; });
   }
-  /// Whoever connects is turned away at once.
+  /// Refuses every connection at once.
   void Refuse(bool refuse) {
     Do([=, this] { refuse_ = refuse; });
   }

@@ -1,5 +1,5 @@
-// What the tests of calls between hosts share: a cluster's authority, an actor behind a port that
-// stands for its worker's, calls made by hand. All in one process, over loopback.
+// Parts shared by the tests of calls between hosts: a cluster's authority, an actor behind a port
+// that stands for its worker's, calls made by hand. All in one process, over loopback.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -123,7 +123,7 @@ TEST_F(Groups, ALaunchOverNodesHasItsRanksOnThatManyAlthoughOneCouldHoldAll) {
   const SessionId client = Open(wire::Role::kClient, Id128{9, 1});
   wire::SubmitLaunch submit;
   submit.spec.ranks = 4;
-  submit.spec.ranks_per_node = 2;  // sent by older clients
+  submit.spec.ranks_per_node = 2;  // older clients send it
   submit.spec.per_rank = Amounts(1);
   submit.request = RequestId(11, 1);
   Say(client, submit, 60);

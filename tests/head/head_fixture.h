@@ -18,7 +18,7 @@ namespace troupe::head {
 class HeadFixture : public ::testing::Test {
  protected:
   HeadFixture() {
-    options_.keep_after = Duration::zero();  // who waits first keeps a place at once
+    options_.keep_after = Duration::zero();  // the first waiting group keeps a place at once
     Boot();
   }
 
@@ -266,7 +266,7 @@ class HeadFixture : public ::testing::Test {
     return state;
   }
   const Launch& LaunchOf(LaunchId id) const { return core_->state().launches.at(id); }
-  /// What a node says that comes back with all that it has of a launch.
+  /// Returns the registration of a node that comes back with all that it has of a launch.
   wire::RegisterNode WhatIsOn(const FakeNode& node, LaunchId id) const {
     const Launch& launch = LaunchOf(id);
     wire::RegisterNode report;
@@ -312,7 +312,7 @@ class HeadFixture : public ::testing::Test {
   std::optional<Instant> wake_at_;
   bool auto_commit_ = true;
   std::uint64_t sessions_ = 0;
-  std::uint64_t timeout_ms_ = 0;  // what is submitted has it
+  std::uint64_t timeout_ms_ = 0;  // timeout of submitted launches
   std::uint64_t requests_ = 0;
 };
 

@@ -57,7 +57,7 @@ TEST_F(SlowDisk, P4_AnOutcomeThatANodeKeptCountsHoweverLateItIsToldThatItIsRegis
   EXPECT_TRUE(LaunchOf(launch).open()) << LaunchOf(launch).marker->cause;
   Commit();
   EXPECT_EQ(Count<wire::NodeRegistered>(node_.session), 1u);
-  Advance(seconds(4));  // its own disk is slow as well
+  Advance(seconds(4));  // the node's own disk is slow as well
   Finish(node_, launch, 0);
   Say(node_.session, wire::Heartbeat());
   Commit();

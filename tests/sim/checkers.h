@@ -1,5 +1,5 @@
-// What must hold at every moment of a run (S1-S9, P1, P2, P7, P8, A1, A2, AN-4, JB-1, JB-2) and at
-// its end (L1, P4).
+// Invariants of a run at every moment (S1-S9, P1, P2, P7, P8, A1, A2, AN-4, JB-1, JB-2) and at its
+// end (L1, P4).
 //
 // P8: a launch over so many nodes is on that many, as evenly as can be.
 //
@@ -49,7 +49,7 @@ class Checker {
   /// A process of this life of an actor begins; it is no more.
   void OnActorProcess(const wire::ActorBegin& begin, const ProcessId& process);
   void OnActorProcessGone(const ProcessId& process);
-  /// Whether it runs, as this life of the actor.
+  /// Returns true if the process runs as this life of the actor.
   bool Runs(const ActorId& actor, std::uint64_t incarnation, const ProcessId& process) const;
   /// A process comes to this epoch of its launch's group; is told what it is in one.
   void OnJoining(const LaunchId& launch, std::uint64_t epoch, std::uint32_t rank,
@@ -83,7 +83,7 @@ class Checker {
   /// Prints one line of the trace, when it is wanted.
   void Note(std::string_view what, std::string_view detail);
   void set_verbose(bool verbose) { verbose_ = verbose; }
-  /// Whether the head's policy lets it end launches for others.
+  /// Sets whether the head's policy lets it end launches for others.
   void set_preempts(bool preempts) { preempts_ = preempts; }
 
   void Fail(const std::string& what);

@@ -27,7 +27,7 @@ class ClientHost {
   void Start() { Dial(); }
   /// By which it comes to the head; nil: by none.
   TokenId token;
-  /// It has learnt an outcome that it waited for.
+  /// Called when the client has learnt an outcome that it waited for.
   std::function<void()> on_learnt;
   /// Writes a value of its own once; repeats the same write until it is answered.
   void Write();

@@ -1,4 +1,4 @@
-// One simulated run: a head, workers, callers, faults drawn from a seed, checkers, healing.
+// A simulated run: a head, workers, callers, faults drawn from a seed, checkers, healing.
 //
 // Two phases: safety while faults happen, then all is healed and progress is demanded: every caller
 // learns its outcomes, and nothing of any launch is left on any node.
@@ -35,7 +35,7 @@ struct RunResult {
 RunResult RunSeed(std::uint64_t seed, bool verbose = false);
 /// Two runs of a seed; a difference is a failure by itself.
 RunResult CheckDeterminism(std::uint64_t seed);
-/// What to print of a failure, with how to repeat it.
+/// Returns the text of a failure, with how to repeat it.
 std::string ReportOf(const RunResult& result);
 
 }  // namespace troupe::sim

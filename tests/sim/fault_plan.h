@@ -22,7 +22,7 @@ enum class FaultKind : std::uint8_t {
   kReset,
   kPartition,
   kClientEnd,
-  kDeaf,     // what the head says to a worker is held; the worker is heard
+  kDeaf,  // messages of the head to a worker are held; the worker is heard
   kMute,     // the other way round
   kLeave,    // a worker says goodbye; it, or its like, joins again later
   kIsolate,  // a worker is cut off from the head and from its peers; the others only from the head

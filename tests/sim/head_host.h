@@ -31,18 +31,18 @@ class HeadHost {
   SessionId Accept(std::shared_ptr<Link> link, wire::Role role, const Id128& subject,
                    bool local = false, const TokenId& token = TokenId());
   EndPoint EndPointOf(const SessionId& session);
-  /// Whether the node's worker lives, for probes.
+  /// Returns true if the node's worker lives, for probes.
   std::function<bool(const NodeId&)> worker_lives;
-  /// What the process of a worker of this host does (head::WorkerSeen).
+  /// Returns the state of the process of a worker of this host (head::WorkerSeen).
   std::function<char(const NodeId&)> worker_state;
   static constexpr const char* kBootId = "boot-head";
-  /// What the next start of the head gets, but for what the plan of faults says.
+  /// Options of the head's next start, but for those that the plan of faults sets.
   head::CoreOptions options;
   /// After a start of the head, and each step that journals anything.
   std::function<void(const head::State&)> after_step;
   std::function<void()> on_crash;
   std::uint64_t life() const { return life_; }
-  /// Whether the checker looks at the state after each step.
+  /// True if the checker looks at the state after each step.
   bool checks_states = true;
   /// Other options than the run's; before Start.
   std::function<void(head::CoreOptions&)> tune;

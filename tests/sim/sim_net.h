@@ -16,7 +16,7 @@
 
 namespace troupe::sim {
 
-/// One end's view of a connection.
+/// A connection as one end sees it.
 struct EndPoint {
   std::function<void(wire::Message)> on_message;
   std::function<void()> on_closed;

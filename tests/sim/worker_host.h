@@ -47,7 +47,7 @@ class WorkerHost {
     isolated_until_ = std::max(isolated_until_, until);
     CutFromHead(until);
   }
-  /// Whether it would answer a peer now.
+  /// Returns true if it would answer a peer now.
   bool Answers() const {
     return core_.has_value() && loop_.Now() >= stopped_until_ && loop_.Now() >= isolated_until_;
   }
@@ -66,7 +66,7 @@ class WorkerHost {
   bool up() const { return core_.has_value(); }
   NodeId id() const { return id_; }
   const worker::WorkerCore* core() const { return core_ ? &*core_ : nullptr; }
-  /// What the process waits for with its constructor arrives, if it is here.
+  /// Delivers the constructor's refs to the process, if it is here.
   void Bring(const ProcessId& process);
   /// How long a rank's code runs; empty: some seconds.
   std::function<Duration(const wire::RankBegin&)> work_of;
@@ -87,17 +87,17 @@ class WorkerHost {
     bool leased = false;
     bool awaits = false;
     bool completing = false;
-    bool running = false;           // its code
-    bool returned = false;          // it has sent its result, and waits to be told to leave
-    std::uint64_t group_epoch = 0;  // its group's, as far as it was told
-    bool lives_on = false;          // its launch goes on without ranks that die
+    bool running = false;  // the code runs
+    bool returned = false;  // has sent its result, and waits to be told to leave
+    std::uint64_t group_epoch = 0;  // epoch of its group, as far as it was told
+    bool lives_on = false;  // the launch goes on without ranks that die
     bool outlives_node = false;     // and for longer than a lost node is waited for
-    bool stands = false;            // it says nothing, for a while
+    bool stands = false;  // is silent for a while
   };
   using ProcessMap = std::map<ProcessId, Process>;
 
   void Dial();
-  /// What comes from the head, in order, later when stopped.
+  /// Handles messages of the head, in order, later when stopped.
   void Arrive(std::function<void()> run);
   void TakeIn();
   /// Runs `run` in this life, later when stopped.
@@ -116,10 +116,10 @@ class WorkerHost {
   /// the next.
   void TakeName(ProcessId id);
   void OnStop(ProcessId id);
-  /// It comes to the re-form of its group, late perhaps, or never.
+  /// Comes to the re-form of its group, late perhaps, or never.
   void OnPeersLost(ProcessId id, std::uint64_t group_epoch);
-  /// Where ranks are ended that keep others waiting: it stands still perhaps, and says of others
-  /// that they are late, be it so or not.
+  /// Stands still perhaps, and reports others as late, rightly or not, where ranks that keep others
+  /// waiting are ended.
   void MayHang(ProcessId id);
   void OnAsked(ProcessId id, const wire::ProcessAskBegun& ask);
   void Drive(ProcessId id);

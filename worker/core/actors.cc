@@ -260,7 +260,7 @@ void Actors::OnLent(const Process& process, const wire::CpuLent& lent, Effects* 
                                                   : lent.lender;
   if (before != lenders_.end() && !lent.waits) lenders_.erase(before);
   const auto found = actors_.find(lender);
-  if (found == actors_.end()) return;  // gone, with all it held
+  if (found == actors_.end()) return;  // the actor is gone, with all it held
   if (lent.waits) {
     lenders_[process.id] = lender;
     found->second.unused[process.id] = lent.amount;

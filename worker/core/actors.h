@@ -50,8 +50,8 @@ class Actors {
     wire::StartActor start;
     ProcessId process;
     bool ready = false;
-    bool awaits = false;  // what its maker is to bring
-    bool leaves = false;  // it has said so: its life is over
+    bool awaits = false;  // the maker has refs to bring
+    bool leaves = false;  // the life is over, as it has reported
     bool graceful = false;
     std::string end_reason;
     wire::FailureKind end_kind{};

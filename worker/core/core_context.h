@@ -1,4 +1,4 @@
-// What the parts of a worker's core share. Owned by WorkerCore; references stay valid with it.
+// State shared by the parts of a worker's core. Owned by WorkerCore; references stay valid with it.
 #pragma once
 
 #include "runtime/base/random.h"

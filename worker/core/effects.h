@@ -1,5 +1,5 @@
-// What WorkerCore asks its shell to do, in order. Values only: the shell of production does them
-// with sockets and processes, the simulator with its own world.
+// Effects that WorkerCore asks its shell for, in order. Values only: the shell of production does
+// them with sockets and processes, the simulator with its own world.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace troupe::worker {
 
-/// Where a process's stdout and stderr go: `<logs>/<folder>/<stem>.out` and `.err`.
+/// The files of a process's stdout and stderr: `<logs>/<folder>/<stem>.out` and `.err`.
 struct LogPlace {
   std::string folder;
   std::string stem;
@@ -41,13 +41,13 @@ struct StartProcess {
   wire::ForkRequest request;
   bool fresh_interpreter = false;  // exec, never fork
   std::string program;             // not empty: this executable instead of an interpreter
-  ZygoteKey zygote;                // what is to have been loaded already
+  ZygoteKey zygote;  // modules to have been loaded already
   bool may_exec = false;           // exec when the zygote is not ready, rather than wait for it
   wire::Message begin;             // first message on the channel, unless has_begin is false
   bool has_begin = false;
   std::string socket_path;  // removed when the process is gone
   LogPlace log;
-  // what it said it would use; 0: nothing. One that uses more goes first when memory runs out
+  // Declared memory; 0: none. A process that uses more goes first when memory runs out
   std::uint64_t memory_bytes = 0;
 };
 /// Send a signal to a process; SIGKILL goes to its group and descendants too, others where

@@ -14,8 +14,8 @@
 
 namespace troupe::worker {
 
-/// What processes inherit of the worker's own environment: all but secrets, rendezvous variables of
-/// a launcher that started the worker, and what the runtime sets itself.
+/// Returns the part of the worker's own environment that processes inherit: all but secrets,
+/// rendezvous variables of a launcher that started the worker, and those the runtime sets itself.
 std::vector<wire::EnvVar> BaseEnvironment(const std::vector<std::string>& entries);
 
 /// `interface` is the one that reaches the other nodes.
@@ -36,7 +36,8 @@ std::string VisibleDevices(const NodeFacts& facts, const std::vector<std::uint32
 
 /// Marks every process of the runtime and its descendants, wherever they are re-parented to.
 inline constexpr char kProcessVariable[] = "TROUPE_PROCESS_ID";
-/// Where the process makes the file of its ring of spans (runtime/obs/trace.h), named by its id.
+/// Folder in which the process makes the file of its ring of spans (runtime/obs/trace.h), named by
+/// its id.
 inline constexpr char kTraceVariable[] = "TROUPE_TRACE_DIR";
 /// In that of a process whose executable is no interpreter (wire::RuntimeEnvironment::program): the
 /// descriptor of its control channel.

@@ -103,7 +103,7 @@ class Launches {
     return runs_.size() + unacknowledged_.size() + questions_.size() + how_far_.size() +
            ending_.size();
   }
-  /// Whether this epoch of the launch was ended here: nothing of it may start.
+  /// Returns true if this epoch of the launch was ended here: nothing of it may start.
   bool Ended(const LaunchId& launch, std::uint64_t epoch) const;
 
  private:
@@ -125,11 +125,11 @@ class Launches {
     bool succeeded = false;  // and done
     int exit_code = 0;       // with which it leaves
     std::optional<Result> result;
-    // it runs a program, whose value this is should it end with 0
+    // Value of a rank that runs a program, should it end with 0
     std::optional<std::string> program_value;
     std::string program;     // the command that it became by exec, where it did
     std::uint64_t life = 0;  // as in NewRank
-    ReservationKey lease;    // that its process lives in
+    ReservationKey lease;  // reservation that its process lives in
     std::vector<std::uint32_t> gpu_ids;
     std::uint64_t group_epoch = 0;  // to which it has come
   };
@@ -139,14 +139,14 @@ class Launches {
     Interface interface;
     ProcessId store;
     std::optional<std::uint16_t> store_port;  // 0: no torch, no store
-    std::string group_secret;                 // which the store's process made
+    std::string group_secret;  // secret that the store's process made
     bool ready = false;                       // RanksReady was sent
     bool roster = false;                      // PublishRoster came
     std::uint64_t ticket = 0;
     bool fetching = false;
     std::string payload_path;       // the payload is this file
-    wire::RankRun go;               // what ranks run by
-    std::uint64_t group_epoch = 0;  // that its ranks were told of; 0: of none
+    wire::RankRun go;  // how ranks run
+    std::uint64_t group_epoch = 0;  // epoch reported to its ranks; 0: none
     bool hosts_group_store = false;
   };
   struct Question {
@@ -175,7 +175,7 @@ class Launches {
   std::vector<wire::EnvVar> EnvironmentOf(const Run& run, const Rank& rank,
                                           ProcessId process) const;
   bool ForkOne(Run& run, Rank& rank, const wire::Message& begin, Effects* out);
-  /// What a rank says of its group, or of where it is. False: it is none of that.
+  /// Handles a rank's message about its group, or about where it is. False: it is none of these.
   bool OnWordOfGroup(Run* run, Process& process, wire::Body* body, Effects* out);
   void RepeatDone(Instant now, Effects* out);
   void SayDone(const Unacknowledged& done, Effects* out) const;

@@ -1,4 +1,4 @@
-// Which log folders of what has ended are kept, and which are to go: by age, by size and by number.
+// Choice of ended log folders to keep, and to remove: by age, by size and by number.
 //
 // View: one node; pure: times and sizes are given. A folder belongs to a launch or an actor. While
 // a process writes there it is in use and never goes; afterwards it is kept until it is older than
@@ -30,7 +30,7 @@ struct RetentionLimits {
   std::uint64_t small_bytes = 1u << 20;
 };
 
-/// What a folder of logs takes, and since when nobody writes there.
+/// The size of a folder of logs, and the time since which nobody writes there.
 struct EndedLogs {
   std::uint64_t ended_us = 0;
   std::uint64_t bytes = 0;
@@ -52,8 +52,8 @@ class LogRetention {
   std::vector<std::string> Overdue(std::uint64_t now_us);
   /// The folders that are to be packed now, with the times of their ends; none while others are.
   std::vector<std::pair<std::string, std::uint64_t>> BeginPacking();
-  /// They were packed, or could not be. Returns those whose files are to go: nobody has written
-  /// there since.
+  /// Ends a packing, successful or not. Returns the folders whose files are to go: nobody has
+  /// written there since.
   std::vector<std::string> EndPacking(bool packed);
 
   bool in_use(const std::string& folder) const { return in_use_.count(folder) > 0; }

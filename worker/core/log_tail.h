@@ -1,4 +1,4 @@
-// What a process said last, for whoever reads of its end.
+// The last output of a process, for readers of its end. Pure.
 //
 // Pure. When Python's fault handler has written its stacks last, of every thread, what counts is
 // what stood before them (an exception of C++ that nobody caught, a failed assertion) and the

@@ -1,4 +1,4 @@
-// What a worker's core knows of its node and is told once: identity, resources, paths, limits.
+// Facts of its node that a worker's core is given once: identity, resources, paths, limits.
 //
 // Values and two functions of the environment, so that the core itself asks nothing of the system.
 #pragma once
@@ -42,7 +42,7 @@ struct NodeFacts {
   std::map<std::uint32_t, std::string> gpu_tokens;  // id -> entry of CUDA_VISIBLE_DEVICES
   std::vector<wire::Label> labels;
   std::vector<wire::Device> devices;
-  std::set<std::string> nccl_file_names;       // what this host's nccl.conf says
+  std::set<std::string> nccl_file_names;  // names set by this host's nccl.conf
   std::vector<wire::EnvVar> base_environment;  // filtered already, see BaseEnvironment
   /// The interface whose address reaches these hosts; loopback for none of them or for loopback.
   std::function<Interface(const std::vector<std::string>& peers)> choose_interface;

@@ -1,6 +1,6 @@
-// Whom the kernel takes when memory runs out: the largest of the processes that run user code,
-// first one that uses more than it said. Never, as long as there is one of those, the worker, the
-// zygote, a parked process or a store: others could not go on.
+// Order in which the kernel ends processes when memory runs out: the largest of those that run user
+// code, first one that uses more than it declared. Never, as long as there is one of those, the
+// worker, the zygote, a parked process or a store: others could not go on.
 #pragma once
 
 #include <algorithm>

@@ -43,8 +43,8 @@ struct Process {
 
   enum class Ending { kNo, kStopping, kLeaving, kAsked, kTermed, kKilled };
   Ending ending = Ending::kNo;
-  bool misspoke = false;     // it sent what nobody takes
-  bool ordered = false;      // its end was asked for by us, not its own doing
+  bool misspoke = false;  // true if it has sent messages that nobody takes
+  bool ordered = false;  // the end was asked for by us, not its own doing
   bool taken_along = false;  // by its node's end, or its reservation's, and not by its launch's
   wire::FailureKind end_kind = wire::FailureKind::kStopped;  // why, where that is `ordered`
   bool completing = false;   // a driver that has sent its Complete: its code has ended
@@ -74,7 +74,7 @@ class ProcessTable {
   void Leave(Process& process, wire::ProcessEnd end, Duration grace, Instant now, Effects* effects);
   /// Ends a process by SIGKILL at once.
   void Kill(Process& process, Instant now, Effects* effects);
-  /// It executes a program now. Of what it was told before, and did not hear, it gets the signal.
+  /// The process executes a program now. Orders it did not read before reach it as the signal.
   void BecomeProgram(Process& process, Instant now, Effects* effects);
   void OnForked(Process& process, int pid, Instant now, Effects* effects);
   void OnTimer(Instant now, Effects* effects);

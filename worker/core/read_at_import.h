@@ -7,9 +7,9 @@
 
 namespace troupe::worker {
 
-/// Whether the value of `name` counts for what a zygote has loaded: always that of what every
-/// zygote loads (the interpreter, numpy, torch), and `preimports`: of every library known, for a
-/// named module may load any of them.
+/// Returns true if the value of `name` counts for the modules a zygote has loaded: always for those
+/// every zygote loads (the interpreter, numpy, torch), and with `preimports` for every library
+/// known, for a named module may load any of them.
 bool IsReadAtImport(std::string_view name, bool preimports);
 
 }  // namespace troupe::worker

@@ -1,4 +1,4 @@
-// What this node holds for whom: the only authority on it (P1). The head plans; this table decides.
+// The reservations of this node: the only authority on it (P1). The head plans; this table decides.
 //
 // Pure; view: one node. A reservation is (group, attempt); a higher attempt of a group replaces a
 // lower one, and an attempt once seen is never accepted again (tombstone), so that a late or
@@ -67,7 +67,7 @@ class ReservationTable {
   std::vector<ReservationKey> TakeFreed();
 
   bool Held(const ReservationKey& key) const;
-  /// Held and not DRAINING.
+  /// Returns true if the reservation is held and not DRAINING.
   bool Usable(const ReservationKey& key) const;
   std::vector<wire::Holding> Holdings() const;
   std::vector<ProcessId> ProcessesOf(const ReservationKey& key) const;
@@ -83,7 +83,7 @@ class ReservationTable {
  private:
   struct Lease {
     std::map<std::uint32_t, Take> bundles;
-    ResourcePool inside;  // what child leases may take
+    ResourcePool inside;  // resources that child leases may take
     std::set<ProcessId> processes;
     std::set<ReservationKey> children;
     bool has_parent = false;

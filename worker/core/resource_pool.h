@@ -1,4 +1,4 @@
-// What is free in one place, a node or a reservation on it, with GPUs by their ids.
+// The free resources of one place, a node or a reservation on it, with GPUs by their ids.
 //
 // Pure; view: one node. A whole GPU is one device; a fraction below one shares a device with other
 // fractions; 1.5 GPUs is refused, since no mask of devices means that.
@@ -15,7 +15,7 @@
 
 namespace troupe::worker {
 
-/// Taken out of a pool, and given back as it is.
+/// Resources taken out of a pool, and given back as they are.
 struct Take {
   Amounts amounts;                              // all but GPUs
   std::map<std::uint32_t, std::uint64_t> gpus;  // device -> share
@@ -28,7 +28,7 @@ class ResourcePool {
   ResourcePool() = default;
   /// `amounts` counts GPUs by number; `gpus` says which and where, and has as many.
   ResourcePool(Amounts amounts, std::vector<placement::GpuPlace> gpus);
-  /// What a reservation of this pool owns and may lend to child leases.
+  /// Returns the pool that a reservation of this pool owns and may lend to child leases.
   ResourcePool Inside(const Take& take) const;
 
   /// Takes all of `wanted`, or nothing: then `reason` says which resource is short and by how much.
@@ -40,7 +40,7 @@ class ResourcePool {
   /// that is made good.
   void Lend(const std::string& name, std::uint64_t amount);
   void Reclaim(const std::string& name, std::uint64_t amount);
-  /// What is in use twice.
+  /// Amounts in use twice.
   const Amounts& owed() const { return owed_; }
 
   /// Free amounts; "GPU" is the sum over devices.
@@ -51,7 +51,7 @@ class ResourcePool {
                                                                    std::string* reason) const;
 
   Amounts free_;                                 // all but GPUs
-  Amounts owed_;                                 // where it is not zero, nothing is free
+  Amounts owed_;  // resources in use twice; where it is not zero, nothing is free
   std::map<std::uint32_t, std::uint64_t> gpus_;  // free share of each device, zero entries kept
   std::vector<placement::GpuPlace> places_;
 };

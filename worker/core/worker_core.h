@@ -21,20 +21,20 @@
 
 namespace troupe::worker {
 
-/// What a session with a head begins with.
+/// The beginning of a session with a head.
 struct HeadSession {
   ClusterId cluster;
   NodeId node;
   std::uint64_t head_incarnation = 0;
 };
 
-/// What an earlier life of this worker wrote down (SaveState).
+/// The state that an earlier life of this worker wrote down (SaveState).
 struct RememberedState {
   std::uint64_t incarnation = 0;
   std::uint64_t head_incarnation = 0;
 };
 
-/// What the head wants of the sessions with its nodes.
+/// The periods of sessions that the head wants from its nodes.
 struct Periods {
   Duration heartbeat = std::chrono::seconds(1);
   Duration lease = std::chrono::seconds(5);
@@ -54,7 +54,7 @@ class WorkerCore {
   Effects OnZygote(bool ready, const std::string& python_version, Instant now);
   /// How what --preimport asked for is, each for people.
   Effects OnPreimports(std::vector<std::string> each, Instant now);
-  /// What the node and its devices are doing.
+  /// Handles new measures of the node and its devices.
   Effects OnMeasured(std::vector<wire::Measure> measures, Instant now);
   /// `started_from`: for people, by which zygote or why by none; "": the node's own.
   Effects OnForked(ProcessId id, int pid, Instant now, std::string started_from = "");
@@ -67,19 +67,19 @@ class WorkerCore {
   /// Nothing of a process's family runs any more; after OnExited and OnDrained.
   Effects OnGone(ProcessId id, Instant now);
 
-  /// What SweepProcesses found: these have begun to exit.
+  /// Handles the result of SweepProcesses: these have begun to exit.
   Effects OnSwept(std::uint64_t ticket, const std::vector<ProcessId>& exiting, Instant now);
 
   Effects OnBlob(std::uint64_t ticket, const StatusOr<std::string>& path, Instant now);
   Effects OnValueKept(ProcessId id, const StatusOr<KeptValue>& kept, Instant now);
-  /// What DialPeer found.
+  /// Handles the result of DialPeer.
   Effects OnPeerProbed(std::uint64_t question, const NodeId& node, bool reached, Instant now);
   Effects OnTimer(Instant now);
   /// Ends everything, code of ranks with time for a last word; LeaveNode follows when nothing is
   /// left. Again: at once.
   Effects Leave(const std::string& reason, Instant now);
 
-  /// Where a living process of this node serves calls, or "".
+  /// Returns the address where a living process of this node serves calls, or "".
   std::string CallSocketOf(ProcessId id) const;
 
   const ReservationTable& leases() const { return context_.leases; }

@@ -1,4 +1,5 @@
-// Which zygote a process is forked from, when another one is started, and which ends for it. Pure.
+// Choice of the zygote a process is forked from, and decisions on starting and ending zygotes.
+// Pure.
 //
 // The node's own has loaded what every process needs. Others are keyed by what a process wants to
 // have been loaded, and with which values of variables that are read at import (`read_at_import.h`)
@@ -21,10 +22,11 @@ namespace troupe::worker {
 
 struct ZygoteKey {
   std::vector<std::string> preimport;
-  // where these are found; empty without them, and where the interpreter's own packages have them
+  // Path on which they are found; empty without them, and where the interpreter's own packages have
+  // them
   std::vector<std::string> import_path;
   std::string working_directory;
-  // what else is on their import path: requirements, packages
+  // Further entries of their import path: requirements, packages
   std::string setup;
   std::vector<wire::EnvVar> variables;  // by name
 
@@ -36,7 +38,7 @@ struct ZygoteKey {
   std::string Describe() const;
 };
 
-/// What `environment` asks for beyond the node's own environment.
+/// Returns the needs of `environment` beyond the node's own environment.
 ZygoteKey ZygoteKeyOf(const std::vector<wire::EnvVar>& base_environment,
                       const wire::RuntimeEnvironment& environment);
 

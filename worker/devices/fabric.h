@@ -28,8 +28,8 @@ placement::Fabric ReadFabric(const std::string& root, const Addresses& addresses
 std::vector<placement::NvLinks> GroupLinks(const std::vector<GpuLinks>& gpus);
 /// "10.0.0.0/24" of "10.0.0.1/24"; empty for what is no address.
 std::string NetworkOf(const std::string& address);
-/// What the fastest active port is, for the label `rdma`: "infiniband" or "roce"; empty where none
-/// is active.
+/// Returns the kind of the fastest active port, for the label `rdma`: "infiniband" or "roce"; empty
+/// where none is active.
 std::string RdmaKind(const placement::Fabric& fabric);
 /// The names that NCCL's files of this host give values to: NCCL_CONF_FILE if it is set, else
 /// ~/.nccl.conf; and /etc/nccl.conf.

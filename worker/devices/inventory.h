@@ -26,7 +26,7 @@ struct Inventory {
   std::string note;                             // why there is none, for the log
 };
 
-/// What the machine has, and of that what the node offers. `visible` is the worker's
+/// Finds the machine's devices, and those that the node offers. `visible` is the worker's
 /// CUDA_VISIBLE_DEVICES, if it is set; `count`, how many it was told to offer, if it was.
 Inventory FindDevices(const std::optional<std::string>& visible,
                       std::optional<std::uint32_t> count);

@@ -14,12 +14,12 @@ namespace troupe::worker {
 struct GpuLinks {
   std::uint32_t index = 0;  // as wire::Device
   std::uint32_t links = 0;
-  std::uint32_t mbyte_s = 0;  // one link, one way; 0: the driver does not tell
+  std::uint32_t mbyte_s = 0;  // for one link, one way; 0: the driver does not tell
 };
 
 struct Gpus {
   std::vector<wire::Device> devices;
-  std::vector<GpuLinks> links;  // one for each device, in that order
+  std::vector<GpuLinks> links;  // an entry for each device, in that order
 };
 
 /// All devices of the machine, in the library's (PCI bus) order. kNotFound without library or

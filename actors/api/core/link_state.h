@@ -1,6 +1,6 @@
-// What a link to an actor makes of the head's word of it: states come in, orders go out, in their
-// order. Pure; the rules are those of troupe/_actors/link_state.py, for a link that brings nothing
-// to the constructor.
+// Rules by which a link to an actor follows the head's reports: states come in, orders go out, in
+// their order. Pure; the rules are those of troupe/_actors/link_state.py, for a link that brings
+// nothing to the constructor.
 //
 //   LS-1  Word may be overtaken by later word: of an actor that is alive, what is not of a later
 //         life changes nothing.
@@ -18,11 +18,11 @@
 namespace troupe::api {
 
 enum class LinkOrder {
-  kEnd,        // it is dead: all calls end
+  kEnd,  // dead: all calls end
   kLoseSight,  // nobody knows what runs there: calls end, until there is word of it
   kRenew,      // there is: the next call takes another channel, with no error
   kRetire,     // the life that was known is over: calls under way to it end
-  kAim,        // it is alive, and calls go there
+  kAim,  // alive, and calls go there
 };
 
 class LinkState {
@@ -56,9 +56,10 @@ class LinkState {
     }
     return orders;
   }
-  /// Its process is gone, of which the head will tell: until then nothing is known of it.
+  /// Marks the actor as not alive after its process disappeared, until the head reports what
+  /// happened.
   void Suspect() { alive_ = false; }
-  /// Its end is known without the head's word: this process killed it.
+  /// Marks the actor as dead without the head's report: this process killed it.
   void End() { dead_ = true; }
 
  private:

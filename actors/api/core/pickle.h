@@ -26,7 +26,8 @@ Status WritePickle(const Value& value, std::string* out);
 /// A pickle that is, where it is loaded, what `module.function(*arguments)` gives.
 Status WriteCallPickle(std::string_view module, std::string_view function, const Value& arguments,
                        std::string* out);
-/// What a launch's ranks load: that of `module.function(argument)`, called without arguments.
+/// Writes the payload of a launch's ranks: that of `module.function(argument)`, called without
+/// arguments.
 Status WriteWorkPickle(std::string_view module, std::string_view function, const Value& argument,
                        std::string* out);
 /// kInvalid: what it holds that is no plain value, or that it is no pickle.

@@ -1,5 +1,5 @@
-// What a call is told when its actor gives no answer: the verdict, NOT_SENT or MAYBE_EXECUTED.
-// Pure.
+// Decides the error of a call whose actor never replied: the head's verdict, NOT_SENT or
+// MAYBE_EXECUTED. Pure.
 //
 //   CF-1  A channel is open, then ended, then over; it never goes back. While it is open, a call is
 //         sent, and nothing is said of it here.
@@ -49,11 +49,11 @@ class CallFates {
   const std::string& end_reason() const { return end_reason_; }
 
   enum class Arrival {
-    kSend,  // it goes to the session
-    kWait,  // it is kept, as one that is never sent
-    kTell,  // it is told OfNewCall at once
+    kSend,  // passed to the session
+    kWait,  // waits, as a call that is never sent
+    kTell,  // answered with OfNewCall at once
   };
-  /// What becomes of a call that is made now. `room`: one more may wait.
+  /// Returns the fate of a call that is made now. `room`: a further call may wait.
   Arrival Arrives(bool room) const {
     if (state_ == State::kOpen) return Arrival::kSend;
     return state_ == State::kEnded && room ? Arrival::kWait : Arrival::kTell;
@@ -73,12 +73,12 @@ class CallFates {
     std::string_view body;  // valid until the next change
     bool sent;              // all of its frame: the actor may have run it
   };
-  /// What a call is told, after Finish, whose frame ended at that position.
+  /// Returns the error, after Finish, of a call whose frame ended at that position.
   Fate OfCall(std::uint64_t end_offset) const {
     const bool sent = end_offset <= written_;
     return FateBy(sent ? sent_ : unsent_, sent);
   }
-  /// What a call is told for which Arrives said kTell.
+  /// Returns the error of a call for which Arrives said kTell.
   Fate OfNewCall() const { return FateBy(unsent_, /*sent=*/false); }
 
  private:
@@ -95,8 +95,8 @@ class CallFates {
   bool judged_ = false;
   std::uint64_t written_ = 0;
   std::string end_reason_;
-  Told sent_;    // what a call is told all of whose frame was taken
-  Told unsent_;  // what any other is told
+  Told sent_;  // error of a call whose whole frame was taken
+  Told unsent_;  // error of any other call
 };
 
 }  // namespace troupe::actors

@@ -1,4 +1,4 @@
-// What a call asks for besides its method. It is part of the name in the call's shape, so that it
+// Requests of a call besides its method. It is part of the name in the call's shape, so that it
 // travels once per connection and costs a call nothing. Pure.
 //
 //   step                        one answer

@@ -1,4 +1,4 @@
-// What came of a try to read or write without blocking.
+// The result of a try to read or write without blocking.
 #pragma once
 
 #include <cstddef>

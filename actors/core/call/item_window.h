@@ -38,7 +38,7 @@ class ItemWindow {
 
  private:
   const std::uint64_t ahead_;
-  std::deque<std::size_t> sizes_;  // those of the items sent and not taken
+  std::deque<std::size_t> sizes_;  // sizes of the items sent and not taken
   std::uint64_t bytes_ = 0;
   std::uint64_t taken_ = 0;
 };

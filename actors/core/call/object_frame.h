@@ -1,4 +1,4 @@
-// What two processes of one host say on their object link besides the control frames of
+// Frames of two processes of one host on their object link besides the control frames of
 // runtime/store: who they are, and which segments' descriptors go over. Pure.
 //
 //   offset 0  u16 magic 'TR'   u8 version   u8 kind (5)   u16 type   u16 0
@@ -24,8 +24,8 @@ enum class ObjectWord : std::uint16_t {
   kHello = 1,
   kRefused = 2,  // instead of a hello: nothing goes between us any more
   kWant = 3,     // the descriptor of a's segment x, please
-  kHere = 4,     // it comes with this frame; y: its bytes
-  kGone = 5,     // it is not here
+  kHere = 4,  // the descriptor comes with this frame; y: its bytes
+  kGone = 5,  // the segment is not here
   kRetire = 6,   // a's segment x is closed: let go of it once no view is left
   // a's life x, which I borrow, is with another host from me (y: 1), or is no more (0)
   kLentOn = 7,

@@ -1,4 +1,4 @@
-// What a reply with kFlagObjects begins with. Pure.
+// The beginning of a reply with kFlagObjects. Pure.
 #pragma once
 
 #include <cstdint>

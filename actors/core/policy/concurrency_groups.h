@@ -1,5 +1,5 @@
-// Which of an actor's calls may run now, where several may at once: every group has a limit of its
-// own, and who finds it reached waits in line. Pure; not thread-safe.
+// Choice of an actor's calls that may run now, where several may at once: every group has a limit
+// of its own, and calls of a full group wait in line. Pure; not thread-safe.
 //
 //   CG-1  No more than its limit of a group's calls run at a time.
 //   CG-2  A call waits only while its group is full; the calls of a group begin in the order they

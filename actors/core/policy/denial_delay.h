@@ -1,6 +1,6 @@
-// Whether what the other end asks about is unknown, or only not known yet: it may have heard of it
-// from this process before the word that gives it was run here, in a round of posted work that has
-// begun. The second round after that settles it.
+// Decides whether an object that the other end asks about is unknown, or only not known yet: the
+// end may have heard of it from this process before the message that gives it was run here, in a
+// round of posted work that has begun. The second round after that settles it.
 //
 // Pure. Of one question at a time: the first of those that wait.
 #pragma once

@@ -1,5 +1,6 @@
-// Who does the I/O of a process: one waiting thread leads, the others follow. Pure: the caller
-// holds a mutex around every method, and wakes threads in the sink it passes (bound statically).
+// Election of the thread that does the I/O of a process: one waiting thread leads, the others
+// follow. Pure: the caller holds a mutex around every method, and wakes threads in the sink it
+// passes (bound statically).
 //
 //   LG-1  At most one member leads.
 //   LG-2  When a leader leaves and members follow, one of them is promoted in the same step.
@@ -13,7 +14,8 @@
 
 namespace troupe::actors {
 
-/// What a thread puts on its stack to take part; intrusive, so that queuing allocates nothing.
+/// A thread's node on its own stack, with which it takes part; intrusive, so that queuing allocates
+/// nothing.
 class GateMember {
  public:
   bool queued() const { return queued_; }

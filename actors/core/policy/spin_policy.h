@@ -1,5 +1,5 @@
-// Whether a thread that is about to block should first poll for a few microseconds, learnt from
-// what polling brought before. Pure: durations come from the caller, one owner, no lock.
+// Decides whether a thread that is about to block should first poll for a few microseconds, learnt
+// from the results of earlier polling. Pure: durations come from the caller, one owner, no lock.
 //
 //   SP-1  Off when the process may use fewer than two CPUs, or runs under a CPU quota.
 //   SP-2  After kMissesMax polls in a row that found nothing, and as many long ones (SP-5), the
@@ -41,7 +41,7 @@ class SpinPolicy {
   }
   bool allowed() const { return allowed_; }
 
-  /// Whether the wait that blocked last took long to go on (SP-4).
+  /// Notes whether the last blocking wait took long to go on (SP-4).
   void BlockingIsCostly(bool costly) {
     if (costly == costly_) return;
     costly_ = costly;

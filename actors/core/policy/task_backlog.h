@@ -24,15 +24,15 @@ class TaskBacklog {
   /// A task with arguments of so many bytes waits for a process, or does so no more.
   void Add(std::size_t bytes) { bytes_ += bytes; }
   void Remove(std::size_t bytes) { bytes_ -= bytes < bytes_ ? bytes : bytes_; }
-  /// Whether there is no room for another task where so many are kept with no process, whatever
-  /// they wait for.
+  /// Returns true if there is no room for another task where so many are kept with no process, for
+  /// whatever they wait.
   bool Full(std::size_t kept) const { return kept >= kTasksMax || bytes_ >= kBytesMax; }
 
   /// A wake is due once more than so many wait for a process; -1: not for that.
   void WakeAbove(std::int64_t waiting) { wake_above_ = waiting; }
   /// A wake is due once more than so many processes that take tasks have none; -1: not for that.
   void WakeAboveIdle(std::int64_t idle) { wake_above_idle_ = idle; }
-  /// Whether it matters how many have none.
+  /// Returns true if the number of processes without tasks matters.
   bool counts_idle() const { return wake_above_idle_ >= 0; }
   void NoteIdle(std::int64_t idle);
   /// A wake is due for a reason of the caller's own.
@@ -42,7 +42,7 @@ class TaskBacklog {
 
   struct Change {
     std::optional<bool> expects;  // set: from now on answers are expected, or not any more
-    bool room = false;            // whoever waits for room is to hear of it
+    bool room = false;  // true if threads that wait for room must be woken
   };
   /// After anything happened: so many wait for a process now, and so many for their arguments.
   Change Note(std::size_t waiting, std::size_t held_back);

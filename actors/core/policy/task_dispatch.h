@@ -1,4 +1,4 @@
-// Which task goes to which process, and when. Pure: no socket, no clock, no thread.
+// Assignment of tasks to processes. Pure: no socket, no clock, no thread.
 //
 // A lane is a process that runs tasks of this caller one after the other, in the order they are
 // sent to it.
@@ -33,7 +33,7 @@ class TaskDispatch {
   static constexpr Duration kUnknown = std::chrono::seconds(1);
   static constexpr std::size_t kDepthMax = 512;
 
-  /// What is known of a function.
+  /// The facts known about a function.
   class Kind {
    public:
     /// How many of it may be with one lane; 1 while nothing is known.
@@ -88,7 +88,7 @@ class TaskDispatch {
     Instant since{};
   };
   std::vector<LaneView> Lanes() const;
-  /// Whether a lane takes tasks, and none is with it.
+  /// Returns true if a lane takes tasks, and has none.
   bool Idle(LaneId lane) const;
   std::size_t waiting() const { return waiting_; }
   /// How long all tasks that wait would take one lane; one of a function not known counts kUnknown.
@@ -97,7 +97,7 @@ class TaskDispatch {
  private:
   struct Lane {
     std::size_t tasks = 0;
-    bool exclusive = false;  // what is with it wants no other beside it
+    bool exclusive = false;  // the task wants no other beside it
     bool open = true;
     bool paused = false;
     Instant since{};

@@ -21,9 +21,9 @@ class TaskHistory {
   static constexpr std::size_t kMost = 4096;
 
   struct Ended {
-    std::uint64_t id = 0;  // its answer's (Answer::id)
+    std::uint64_t id = 0;  // id of its answer (Answer::id)
     std::shared_ptr<const std::string> name;
-    LaneId lane = 0;  // where it ran; 0: nowhere
+    LaneId lane = 0;  // lane where it ran; 0: none
     Instant ended{};
     Duration took{};
     bool failed = false;

@@ -33,7 +33,7 @@ class WatchPolicy {
     bool stranded = false;      // frames that nobody flushed yet
   };
 
-  /// What to do next. Called after every wake-up, under the gate's mutex.
+  /// Returns the next step. Called after every wake-up, under the gate's mutex.
   Step Next(const View& view) {
     const bool same = view.turns == last_turns_;
     last_turns_ = view.turns;

@@ -1,8 +1,8 @@
-// What one end of a call session between hosts decides about large values: what the other end may
-// read, what is pulled from it, which results are still to be taken, and when waiting for it
-// ends. Pure: words and the time come in, words and orders go out. BulkLink (bulk/bulk_link.h)
-// has the socket, the memory and the handles, and does what is decided here; the simulated pair
-// in the tests has none of them.
+// Decisions of one end of a call session between hosts about large values: what the other end may
+// read, what is pulled from it, which results are still to be taken, and when waiting for it ends.
+// Pure: words and the time come in, words and orders go out. BulkLink (bulk/bulk_link.h) has the
+// socket, the memory and the handles, and does what is decided here; the simulated pair in the
+// tests has none of them.
 //
 //   BX-1  The other end may read what was given to it until as many takings back, and a result,
 //         with what lies inside it, until that is taken or withdrawn; nothing else, unless it is
@@ -53,7 +53,7 @@ class BulkExchange {
   static constexpr std::chrono::seconds kSilence{30};
   static constexpr std::chrono::seconds kKept{30};
 
-  /// What references between the two ends come to.
+  /// The sum of the references between the two ends.
   struct Refs {
     bool awaits = false;  // the other end owes an answer, or a value
     bool idle = true;     // none is held or lent
@@ -92,11 +92,11 @@ class BulkExchange {
   void Unlinked(Instant now);
   /// Bytes came over the link.
   void Heard(Instant now);
-  /// Whether they have, since it is there.
+  /// Returns true if references have reported, since it is there.
   bool heard() const { return heard_; }
   bool WantsLink(const Refs& refs) const;
   bool RefsSettled(const Refs& refs) const { return attached_ ? refs.idle : refs.over; }
-  /// Whether the exchange is over, of a session whose calls are.
+  /// Returns true if the exchange of a session is over whose calls are.
   bool Over(const Refs& refs) const { return linked_ ? refs.idle : refs.over; }
   /// When to look at the next two; nullopt: nothing is waited for.
   std::optional<Instant> Deadline(const Refs& refs) const;
@@ -109,9 +109,10 @@ class BulkExchange {
   struct Order {
     enum class What {
       kNothing,
-      kPart,     // its bytes come next: into `part`'s pull, or, of a pull that is over, nowhere
+      kPart,  // the part's bytes come next: into `part`'s pull, or, for a pull that is over,
+              // nowhere
       kGone,     // `part`'s pull is over: the other end has let go of what it asked for
-      kRefWord,  // this is RemoteRefs' to read
+      kRefWord,  // for RemoteRefs to read
     };
     What what = What::kNothing;
     BulkPulls::Part part;
@@ -132,7 +133,7 @@ class BulkExchange {
   bool AppendDropped(std::uint64_t round, std::string& out, std::vector<store::ObjectId>& released);
   /// Asks for parts.
   void AppendAsks(std::string& out);
-  /// What the other end wants to read first; nullptr: nothing.
+  /// Returns the other end's first read request; nullptr: none.
   const BulkFrame* first_read() const { return reads_.empty() ? nullptr : &reads_.front(); }
   /// `lent`: it may read that as a reference. False: in a later round. True: it is to be
   /// answered, and off the list.

@@ -1,5 +1,5 @@
-// What the two ends of a call session say on its bulk link: the connection beside a call connection
-// between hosts that carries the bytes of large values (bulk_mover.h). Pure.
+// Frames of the two ends of a call session on its bulk link: the connection beside a call
+// connection between hosts that carries the bytes of large values (bulk_mover.h). Pure.
 //
 //   offset 0  u16 magic 'TR'   u8 version   u8 kind (6)   u16 type   u16 0
 //          8  u32 body bytes (48)   u32 0
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kBulkValueBytesMax = std::uint64_t{1} << 48;
 enum class BulkWord : std::uint16_t {
   kHello = 1,  // the first, of who dialled: which call session this is for
   kRead = 2,   // this part of an object, please
-  kPart = 3,   // it follows; fewer bytes than were asked for only at the value's end
+  kPart = 3,  // followed by bytes; fewer than were asked for only at the value's end
   // instead: it is not given (any more), or cannot be read; the offset is that of the kRead
   kGone = 4,
   kTaken = 5,    // a result is not needed any more: it came, or nobody wants it
@@ -41,10 +41,10 @@ enum class BulkWord : std::uint16_t {
   kRefused = 9,  // you were not given it
   kLetGo = 10,   // I have it no more
   kLeft = 11,    // so you have
-  kWant = 12,    // its value, please, once it is there
+  kWant = 12,  // request for the value, once it is there
   kInside = 13,  // this one lies inside the value that the next kReady tells of
-  // it is there: offset: its flags; bytes: how many lie inside; the whole: its bytes, to be asked
-  // for by kRead
+  // The value is there: offset: its flags; bytes: how many lie inside; the whole: its bytes, to be
+  // asked for by kRead
   kReady = 14,
 };
 

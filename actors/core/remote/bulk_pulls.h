@@ -1,4 +1,4 @@
-// What one end of a call session asks the other for on their bulk link: values, in parts. Pure.
+// Requests of one end of a call session on its bulk link: values, in parts. Pure.
 //
 //   BP-1  At most kPartsMax parts are asked for and have not come: who sends needs no memory for
 //         more, and nothing comes that there is no place for.
@@ -56,7 +56,7 @@ class BulkPulls {
   bool Came(std::uint64_t bytes);
   /// Bytes of the part that began last that are still to come.
   std::uint64_t coming() const { return coming_; }
-  /// Whose part began last; 0: nobody's.
+  /// Returns the pull whose part began last; 0: none.
   PullId into() const { return into_; }
   /// A kGone came: whose pull is over, 0: nobody's.
   StatusOr<PullId> Gone(const BulkFrame& gone);
@@ -79,8 +79,8 @@ class BulkPulls {
   std::map<PullId, Pull> pulls_;
   std::deque<Asked> asked_;
   PullId last_ = 0;  // begun
-  PullId turn_ = 0;  // asked for last
-  PullId into_ = 0;  // whose part is coming
+  PullId turn_ = 0;  // pull asked for last
+  PullId into_ = 0;  // pull whose part is coming
   std::uint64_t coming_ = 0;
 };
 

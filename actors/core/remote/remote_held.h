@@ -73,7 +73,7 @@ class RemoteHeld {
 
   /// The link is gone.
   void Unlinked();
-  /// What is to be said, as far as it may be under way.
+  /// Appends the frames that are due, as far as they may be under way.
   void AppendWords(std::string& out);
 
   struct Lost {
@@ -92,8 +92,8 @@ class RemoteHeld {
     std::uint64_t number = 0;
     Local local = 0;
     bool said = false;       // the other end was told on some link
-    bool told = false;       // it was told on this link
-    bool confirmed = false;  // it has answered on this link
+    bool told = false;  // reported on this link
+    bool confirmed = false;  // answered on this link
     bool wanted = false;
     bool want_told = false;
     bool lent_on = false;

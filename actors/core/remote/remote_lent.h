@@ -25,16 +25,16 @@ class RemoteLent {
   static constexpr std::size_t kMost = 1u << 20;
 
   bool Lends(const store::ObjectId& name) const { return lent_.count(name) != 0; }
-  /// Whether a reference lies inside a value that the other end was told of.
+  /// Returns true if a reference lies inside a value that the other end was told of.
   bool GivesInside(const store::ObjectId& name) const { return inside_.count(name) != 0; }
   bool full() const { return lent_.size() >= kMost; }
   bool empty() const { return lent_.empty(); }
   std::size_t size() const { return lent_.size(); }
 
   void Lend(const store::ObjectId& name) { lent_.emplace(name, Entry()); }
-  /// Whether others have it from the other end.
+  /// Notes whether others have it from the other end.
   void NoteOn(const store::ObjectId& name, bool on);
-  /// Whether it outlives the other end.
+  /// Returns true if it outlives the other end.
   bool Outlives(const store::ObjectId& name) const;
   std::vector<store::ObjectId> names() const;
   /// False: it was not lent.

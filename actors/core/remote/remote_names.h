@@ -1,5 +1,5 @@
-// What objects of other hosts are called in this process, and which lives went on from here to
-// others. Pure.
+// Names of other hosts' objects in this process, and the lives that went on from here to others.
+// Pure.
 //
 // Between hosts an object has one name, its owner's. In this process it may be known by another
 // one: an object of this process's own stands for it (a stand-in), or one that another process of
@@ -39,9 +39,10 @@ class RemoteNames {
  public:
   explicit RemoteNames(const ProcessId& self) : self_(self) {}
 
-  /// What it is called between hosts; `id` itself, if that is no other name.
+  /// Returns the object's name between hosts; `id` itself, if that is no other name.
   store::ObjectId NameOf(const store::ObjectId& id) const;
-  /// What is called so between hosts, as it is called here; `name` itself, if no other is known.
+  /// Returns the local name of an object with this name between hosts; `name` itself, if no other
+  /// is known.
   store::ObjectId Here(const store::ObjectId& name) const;
   /// An object that is borrowed here has that name between hosts. A name that it has already stays.
   void Call(const store::ObjectId& id, const store::ObjectId& name);
@@ -49,31 +50,31 @@ class RemoteNames {
   /// An object of this process's own stands for `name` from now on.
   void StandFor(const store::ObjectId& id, const store::ObjectId& name);
   bool StandsIn(const store::ObjectId& id) const { return stand_ins_.count(id) != 0; }
-  /// It is a stand-in whose value nobody has asked for.
+  /// Returns true for a stand-in whose value nobody has asked for.
   bool Asleep(const store::ObjectId& id) const;
   /// Somebody needs its value. What is to be asked for, or nothing: it is no stand-in, or was asked
   /// for before.
   std::optional<store::ObjectId> Rouse(const store::ObjectId& id);
-  /// What a stand-in stands for will not come, or is gone.
+  /// Marks a stand-in's object as lost: its value will not come, or is gone.
   void Lose(const store::ObjectId& id);
   bool Lost(const store::ObjectId& id) const;
 
-  /// Whom a change concerns.
+  /// The process that a change concerns.
   enum class Tell { kNobody, kSource, kOwner };
   /// `id`, if it is a life, is with one more holder on another host that has it from here, or with
   /// one less.
   Tell LentOn(const store::ObjectId& id, bool lent);
-  /// Whether processes of this host borrow `id` from this one; what follows if it is a stand-in for
-  /// a life.
+  /// Notes whether processes of this host borrow `id` from this one; returns whom that concerns if
+  /// it is a stand-in for a life.
   Tell Borrowed(const store::ObjectId& id, bool borrowed);
-  /// What becomes of a life's handles here.
+  /// The effect on a life's handles here.
   enum class Handle { kNone, kAdd, kDrop };
   /// `borrower`, a process of this host, says that it hands a life on, or does so no more.
   /// `borrows`: it borrows it.
   Handle HandedOn(const ProcessId& borrower, const store::ObjectId& id, bool lent, bool borrows);
 
-  /// It is known here no more. The name of what it stood for, whose source may let go of it;
-  /// nothing: it was no stand-in.
+  /// Forgets the object here. Returns the name of the object it stood for, whose source may release
+  /// it; nothing: it was no stand-in.
   std::optional<store::ObjectId> Forget(const store::ObjectId& id);
 
   /// Everything that is kept of names and of those who hand on, RN-6 aside.

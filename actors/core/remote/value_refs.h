@@ -1,5 +1,5 @@
-// What an encoded value that holds references begins with (bindings/values/values.h), for who
-// passes it on between hosts.
+// The beginning of an encoded value that holds references (bindings/values/values.h), for processes
+// that pass it on between hosts.
 //
 //   u8 kRefsTag   u32 bytes that follow   u32 references   24 bytes each: their names   the value
 //

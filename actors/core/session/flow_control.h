@@ -29,11 +29,12 @@ struct CallerFlow {
   static constexpr std::size_t kBytesPerFlush = 64u << 10;
   static constexpr std::size_t kDrainFrom = 2048;
 
-  /// Whether a caller has to wait for room before it issues a call (FC-1).
+  /// Returns true if a caller has to wait for room before it issues a call (FC-1).
   static bool Full(std::size_t unsent, std::size_t kept, std::size_t outstanding) {
     return unsent >= kUnsentMax || kept >= kKeptMax || outstanding >= kOutstandingMax;
   }
-  /// Whether a caller that does not know yet where its actor is, and can send nothing, has to wait.
+  /// Returns true if a caller that does not know yet where its actor is, and can send nothing, has
+  /// to wait.
   static bool FullAimless(std::size_t kept, std::size_t outstanding) {
     return kept >= kAimlessMax || outstanding >= kOutstandingMax;
   }

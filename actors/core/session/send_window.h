@@ -38,7 +38,7 @@ class SendWindow {
   }
   void AppendControl(std::string_view frame) { frames_.Append(frame.data(), frame.size()); }
 
-  /// What is to be written next; empty: nothing may be, or there is nothing.
+  /// Returns the bytes to write next; empty: nothing may be written, or there is nothing.
   std::string_view Unsent() const {
     if (opening_sent_ < opening_.size()) return std::string_view(opening_).substr(opening_sent_);
     if (held_) return {};
@@ -125,7 +125,7 @@ class SendWindow {
     sent_ -= bytes < sent_ ? bytes : sent_;
   }
 
-  ByteBuffer frames_;           // sent and kept, then unsent
+  ByteBuffer frames_;  // frames: sent ones that are kept, then unsent ones
   std::size_t sent_ = 0;        // bytes of frames_ that this connection took
   std::uint64_t appended_ = 0;  // frames
   std::uint64_t released_ = 0;  // frames

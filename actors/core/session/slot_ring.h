@@ -34,7 +34,7 @@ class SlotRing {
     while (base_ < next_ && items_[base_ & mask_] == nullptr) ++base_;
     return item;
   }
-  /// Whether Take would return something.
+  /// Returns true if Take would return something.
   bool Holds(std::uint64_t sequence) const {
     return sequence >= base_ && sequence < next_ && items_[sequence & mask_] != nullptr;
   }
@@ -47,7 +47,7 @@ class SlotRing {
       if (items_[s & mask_] != nullptr) look(items_[s & mask_]);
     }
   }
-  /// Whether `sequence` was ever given out.
+  /// Returns true if `sequence` was ever given out.
   bool Given(std::uint64_t sequence) const { return sequence >= 1 && sequence < next_; }
 
   std::size_t size() const { return count_; }

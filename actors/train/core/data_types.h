@@ -1,4 +1,4 @@
-// What operations of a group are done on, and how numbers are put together. Pure.
+// Data types of a group's operations, and the ways to combine numbers. Pure.
 //
 // The first twelve types and five operations have NCCL's numbers; the others are of communicators
 // over memory, and NCCL's refuses them.

@@ -41,16 +41,16 @@ struct GroupTimes {
   Duration call_max = std::chrono::seconds(1);  // a revoke, an abort, a destroy
 };
 
-/// What is to be done, in order.
+/// The acts to do, in order.
 enum class GroupAct {
   kInit,         // begin to form
-  kWake,         // whoever waits for an operation gets the reason
+  kWake,  // threads that wait for an operation get the reason
   kRevoke,       // stop what runs, free nothing
   kAbort,        // stop what runs and free
   kFinalize,     // flush, with all ranks
   kDestroy,      // free what is finalized
   kTellReady,    // operations may be started
-  kTellFailed,   // it will not form
+  kTellFailed,  // the group will not form
   kTellStopped,  // nothing of it runs here any more
   kTellReleased,
   kEndProcess,  // the library is stuck
@@ -58,7 +58,7 @@ enum class GroupAct {
 
 struct GroupEffects {
   std::vector<GroupAct> acts;
-  std::string text;  // what kWake, kTellFailed and kEndProcess say
+  std::string text;  // text of kWake, kTellFailed and kEndProcess
 
   bool Has(GroupAct act) const;
 };
@@ -101,7 +101,7 @@ class GroupRules {
   const bool can_revoke_;
   GroupState state_ = GroupState::kForming;
   std::string reason_;
-  Call call_ = Call::kNone;  // what the library was asked for last, and has not answered
+  Call call_ = Call::kNone;  // last call into the library without an answer
   Instant called_{};
   std::optional<Instant> abort_at_;  // once it is revoked
   bool survivors_stopped_ = false, released_ = false;

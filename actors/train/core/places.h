@@ -1,4 +1,4 @@
-// Which ranks of a group share a node, and who does what for whom between nodes. Pure.
+// Ranks of a group that share a node, and the roles between nodes. Pure.
 //
 //   PL1  Nodes are numbered in the order of their first ranks, and the ranks of a node in the
 //        group's order: every rank finds the same.
@@ -39,7 +39,7 @@ class Places {
   int rails() const { return rails_; }
   /// The ranks of the node that has most.
   int ranks_of_a_node_max() const { return ranks_max_; }
-  /// Who of `node` serves `rank` (PL3).
+  /// Returns the rank of `node` that serves `rank` (PL3).
   int Serving(int node, int rank) const;
 
  private:

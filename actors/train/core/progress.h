@@ -1,5 +1,5 @@
-// Who is late: each rank's operations counted at its entry and at its end, how long they usually
-// take, and which ranks have not come to what others wait in. Pure.
+// Late ranks: each rank's operations counted at its entry and at its end, how long they usually
+// take, and which ranks have not come to operations that others wait in. Pure.
 //
 //   PR1  A rank is late where its last entered operation is the lowest and a rank is further.
 //   PR2  An operation is overdue after three times the median of those before, 10 s at least; 60 s
@@ -42,7 +42,7 @@ class ProgressWatch {
  public:
   struct Overdue {
     std::uint64_t seq;
-    Duration since;  // its entry
+    Duration since;  // time since its entry
     Duration most;   // how long it might have taken
   };
 

@@ -1,4 +1,4 @@
-// What both kinds of collectives over memory have in common: those of one node (pieces.h) and those
+// The common part of both kinds of collectives over memory: those of one node (pieces.h) and those
 // of several (spanning_pieces.h).
 #pragma once
 
@@ -30,7 +30,7 @@ PieceNote NoteOf(const Operation& operation, std::uint64_t seq);
 /// "all-reduce of 10 float32 (sum), root 0, operation 3".
 std::string Words(const PieceNote& note);
 bool SameWork(const PieceNote& a, const PieceNote& b);
-/// What two ranks are told that are in different operations.
+/// Returns the error of two ranks that are in different operations.
 Status Differs(int rank, const PieceNote& mine, int peer, const PieceNote& theirs);
 /// Ok where all send what rank `me` receives; `table` has what each sends to each, a row for each
 /// rank, in bytes.

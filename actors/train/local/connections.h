@@ -23,7 +23,7 @@ class Connections {
   /// read once the area is stopped.
   Connections(std::vector<Met> met, int group_size, SharedArea& area, int stop_fd);
 
-  /// What goes to and comes from a rank of another node.
+  /// The streams to and from a rank of another node.
   PartStream& parts(int rank) const { return *parts_[static_cast<std::size_t>(rank)]; }
   MailStream& mail(int rank) const { return *mails_[static_cast<std::size_t>(rank)]; }
   /// Blocks until `ready()`, which only reads what the parts' connections have done.

@@ -1,4 +1,4 @@
-// Where the ranks of a group find each other, and how they meet there.
+// The rendezvous of a group's ranks.
 //
 // Each rank opens a door and publishes its card in the launch's store. Ranks of its node come by an
 // abstract Unix socket with a random name; those of other nodes, where the group has several, by
@@ -25,7 +25,7 @@ namespace troupe::train {
 inline constexpr Duration kStrangerMax = std::chrono::seconds(10);
 inline constexpr std::size_t kStrangersMax = 256;
 
-/// Where a rank is found; travels through the launch's store.
+/// The address of a rank; travels through the launch's store.
 struct Card {
   std::string host;     // ranks with the same one share memory: os::BootId, or what names the node
   std::string door;     // the Unix socket's name
@@ -66,7 +66,7 @@ struct Met {
 StatusOr<Met> Dial(const Card& card, bool is_here, int peer, Dialler me, const Secret& secret,
                    const Patience& patience);
 
-/// Those that come to a door.
+/// The connections accepted by a door.
 class Guests {
  public:
   /// Both must outlive it.

@@ -28,7 +28,7 @@ struct Patience {
   int stop_fd = -1;
 };
 
-/// What a connection is for.
+/// The purpose of a connection.
 enum class Channel : std::uint8_t { kWatch = 0, kParts = 1, kMail = 2 };
 inline constexpr int kChannels = 3;
 
@@ -37,7 +37,7 @@ std::string Why(const std::string& doing);
 /// Blocks until `fd` can do this. kTimeout, kCancelled.
 Status Ready(int fd, short events, const Patience& patience, const std::string& doing);
 
-/// Who dials, by its rank, and for what.
+/// The dialling rank, and its purpose.
 struct Dialler {
   int rank = 0;
   Channel channel = Channel::kWatch;
@@ -56,7 +56,7 @@ class Answerer {
 
   /// Takes what has come. kRefused: it ended, or is nobody of the group.
   Next Hear(const Secret& secret);
-  /// Who has come, once it is proven.
+  /// The dialling rank, once it is proven.
   Dialler dialler() const { return dialler_; }
   int fd() const { return fd_.get(); }
   UniqueFd Take() { return std::move(fd_); }
@@ -64,7 +64,7 @@ class Answerer {
  private:
   UniqueFd fd_;
   int me_;
-  std::string got_, theirs_, mine_;  // what has come; the nonces, once there
+  std::string got_, theirs_, mine_;  // received bytes; the nonces, once there
   Dialler dialler_;
 };
 

@@ -56,7 +56,7 @@ class LocalCommunicator final : public Communicator,
                                 public Supervised,
                                 public std::enable_shared_from_this<LocalCommunicator> {
  public:
-  /// What is told of a group, on the supervisor's thread: returns at once.
+  /// The callback for a group's state, on the supervisor's thread: returns at once.
   using OnState = std::function<void(GroupState, const std::string&)>;
 
   /// Begins to form it; returns at once. The supervisor must outlive it.
@@ -83,7 +83,7 @@ class LocalCommunicator final : public Communicator,
   int rank() const override { return spec_.rank; }
   int size() const override { return spec_.size; }
 
-  // What the supervisor calls.
+  // Functions for the supervisor.
   int device() const override { return -1; }
   void Wake(const std::string& reason) override;
   void Tell(GroupState state, const std::string& text) override;
@@ -105,7 +105,7 @@ class LocalCommunicator final : public Communicator,
                                               const Patience& patience);
   void Begin(std::unique_ptr<SharedArea> area, std::vector<PeerLink> links, std::vector<Met> met)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// What was seen of a peer's end; `is_judged`: a verdict that knows more may follow.
+  /// The observed end of a peer; `is_judged`: a verdict that knows more may follow.
   struct PeerEnd {
     std::string text;
     bool is_judged = false;
@@ -115,9 +115,9 @@ class LocalCommunicator final : public Communicator,
   std::string Absent(std::uint64_t number);
   void OnGone(const PeerLink& peer, PeerFate fate);
   void Note(int peer, PeerEnd end);
-  /// What a caller is told of an operation that did not end well.
+  /// Returns the caller's error for an operation that did not end well.
   Status Ended(const Status& why);
-  /// What was seen of a peer's end, or the verdict on it, which is waited for.
+  /// Returns the observed end of a peer, or waits for the verdict on it.
   Status AwaitVerdict(int peer);
   Status Fail(const std::string& why);
 
@@ -129,14 +129,14 @@ class LocalCommunicator final : public Communicator,
   const UniqueFd stop_;  // readable once it is stopped
   std::atomic<Supervisor::Id> id_{0};
 
-  Mutex start_mutex_;  // one caller starts at a time; before mutex_
+  Mutex start_mutex_;  // serialises starts; before mutex_
   std::atomic<std::uint64_t> seq_{0}, messages_{0};
   Mutex mutex_;
   CondVar changed_;
   GroupState state_ ABSL_GUARDED_BY(mutex_) = GroupState::kForming;
   std::optional<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
   std::vector<PeerEnd> ends_ ABSL_GUARDED_BY(mutex_);  // every peer's
-  // Made when it forms, there until it is destroyed; the later ones use the earlier ones.
+  // Members made when the group forms, until it is destroyed; the later ones use the earlier ones.
   std::unique_ptr<SharedArea> area_;
   std::unique_ptr<Connections> connections_;  // to other nodes, where the group has several
   std::unique_ptr<PeerWatch> watch_;

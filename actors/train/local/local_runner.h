@@ -37,7 +37,7 @@ class LocalRunner {
   struct Started {
     std::shared_ptr<LocalWork> work;
     std::vector<Operation> operations;
-    std::vector<std::vector<std::size_t>> counts;  // what unequal all-to-alls refer to
+    std::vector<std::vector<std::size_t>> counts;  // counts that unequal all-to-alls refer to
   };
   void Run();
 

@@ -26,15 +26,15 @@ class LocalWork final : public Work {
 
   /// Calls `then` at the end, on the thread that ends it; at once where it has ended. Once.
   void Then(std::function<void(const LocalWork&, const Status&)> then);
-  /// Whom a message came from that was taken from anybody; -1 where it is none.
+  /// The sender of a message that was taken from anybody; -1 if there is none.
   int source() const { return source_; }
   void set_source(int rank) { source_ = rank; }
-  /// Its end, after which no buffer of it is touched. The first one counts.
+  /// Ends the work, after which no buffer of it is touched. The first call counts.
   void Finish(const Status& status);
 
  private:
   const Clock& clock_;
-  const std::string name_;  // its group and rank
+  const std::string name_;  // the work's group and rank
   const std::uint64_t seq_;
   std::atomic<int> source_{-1};
   Mutex mutex_;

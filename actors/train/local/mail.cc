@@ -180,7 +180,7 @@ bool Mail::MoveAll() {
     } else if (!at->is_bound) {
       moved = FromAside(at) || moved;
     }
-    if (letters_.empty()) return moved;  // done, or ended with the group
+    if (letters_.empty()) return moved;  // finished, or ended with the group
     at = next;
   }
   for (int peer = 0; peer < boxes_.size() && !letters_.empty(); ++peer)

@@ -45,7 +45,7 @@ class Mail {
   void Drain();
 
  private:
-  /// One of a work's operations.
+  /// An operation of a work.
   struct Letter {
     std::shared_ptr<LocalWork> work;
     std::shared_ptr<std::size_t> left;  // the work's operations that are not done
@@ -53,19 +53,19 @@ class Mail {
     Instant until;
     std::size_t moved = 0;     // bytes, a send's header included
     bool is_bound = false;     // a message goes into it
-    std::uint64_t end_at = 0;  // where a send that has moved ends in its mailbox
+    std::uint64_t end_at = 0;  // place where a send that has moved ends in its mailbox
   };
   using Letters = std::list<Letter>;
   struct Aside {
     int tag;
     std::vector<std::byte> bytes;
   };
-  /// What comes from one rank.
+  /// The input from one rank.
   struct Incoming {
     bool begun = false;
     std::uint64_t bytes = 0, got = 0;
     int tag = 0;
-    Letters::iterator into;  // where it goes; else to the last of `aside`
+    Letters::iterator into;  // target; else the last of `aside`
     bool is_aside = false;
     std::deque<Aside> aside;
   };

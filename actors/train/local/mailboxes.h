@@ -13,7 +13,7 @@ class Mailboxes {
   Mailboxes(SharedArea& area, const Places& places, Connections* connections)
       : area_(area), places_(places), connections_(connections) {}
 
-  /// What comes from other nodes is heard from now on.
+  /// Begins to read from other nodes.
   void Begin() const {
     for (int peer = 0; peer < size(); ++peer)
       if (!places_.is_here(peer)) Ring(peer);
@@ -34,7 +34,7 @@ class Mailboxes {
   bool gone(int peer) const {
     return places_.is_here(peer) ? area_.gone(peer) : connections_->mail(peer).ended();
   }
-  /// Whether what was put into the mailbox to it before this place outlives this process.
+  /// Returns true if letters in the mailbox to it before this place outlive this process.
   bool is_kept(int peer, std::uint64_t place) const {
     return places_.is_here(peer) || connections_->mail(peer).outgoing().read.load() >= place;
   }

@@ -1,6 +1,7 @@
-// What both kinds of collectives over memory do with the ranks of their node, piece by piece: they
-// show each other what they are in, wait for each other, and find who is gone, late or elsewhere.
-// Pieces (pieces.h) do no more than that, SpanningPieces (spanning_pieces.h) go to other nodes too.
+// The common work of both kinds of collectives over memory with the ranks of their node, piece by
+// piece: they show each other what they are in, wait for each other, and find who is gone, late or
+// elsewhere. Pieces (pieces.h) do no more than that, SpanningPieces (spanning_pieces.h) go to other
+// nodes too.
 //
 // Pieces are numbered through the group's life, on all ranks alike. Belongs to the thread that runs
 // the group's operations.
@@ -19,7 +20,7 @@ namespace troupe::train {
 
 class NodeCollectives : public Collectives {
  public:
-  /// Who else has not come to the piece of this number, on any node, in words; "" where all have.
+  /// Names the ranks that have not come to the piece of this number, on any node; "" if all have.
   using Absent = std::function<std::string(std::uint64_t number)>;
 
   Status Run(const Operation& operation, std::uint64_t seq) override;

@@ -49,7 +49,7 @@ class PartStream final : public Stream {
   bool received(Ticket ticket) const { return received_.load() >= ticket; }
   /// Nothing more comes.
   bool ended() const { return ended_.load(); }
-  /// What came instead of what was asked for.
+  /// The note that came in place of the one asked for.
   std::optional<PartNote> other() const;
 
   int fd() const override { return fd_.get(); }
@@ -78,7 +78,7 @@ class PartStream final : public Stream {
   PartNote heard_ ABSL_GUARDED_BY(mutex_);  // the note of `in_`'s first, as far as it has come
   std::optional<PartNote> other_ ABSL_GUARDED_BY(mutex_);
   Ticket sends_ ABSL_GUARDED_BY(mutex_) = 0, receives_ ABSL_GUARDED_BY(mutex_) = 0;
-  short polled_ ABSL_GUARDED_BY(mutex_) = 0;  // what the wire's thread waits for
+  short polled_ ABSL_GUARDED_BY(mutex_) = 0;  // events that the wire's thread waits for
   std::size_t wakes_at_ ABSL_GUARDED_BY(mutex_) =
       1;  // the socket can be read from so many bytes on
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

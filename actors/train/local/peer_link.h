@@ -1,4 +1,4 @@
-// What two ranks of a group that have met tell each other beside tensors.
+// Messages between two ranks of a group beside tensors.
 //
 // It is little: on one node the shared memory's descriptor, once, and a few frames of fixed size.
 // The connection's end is how a peer's death is noticed, by event.
@@ -24,8 +24,8 @@ enum class FrameKind : std::uint8_t {
   kMemory = 1,
   kLeaves = 2,
   kStopped = 3,
-  kAsks = 4,     // who of the peer's node has not come to the piece of this number
-  kAnswers = 5,  // their ranks
+  kAsks = 4,  // question: which ranks of the peer's node have not come to the piece of this number
+  kAnswers = 5,  // answer: their ranks
 };
 struct Frame {
   FrameKind kind;
@@ -41,8 +41,8 @@ class PeerLink {
   StatusOr<UniqueFd> ReceiveMemory(const Patience& patience);
   /// Gives the kernel a frame, its text cut at kFrameTextMax; false where the peer takes none.
   bool Tell(FrameKind kind, std::string_view text);
-  /// What has come, without waiting. kNotFound: nothing yet; kConnection: the peer is gone;
-  /// kTimeout: its node is not heard any more; kInvalid: it sends no frames.
+  /// Returns the next frame, without waiting. kNotFound: nothing yet; kConnection: the peer is
+  /// gone; kTimeout: its node is not heard any more; kInvalid: it sends no frames.
   StatusOr<Frame> Next();
 
   int fd() const { return fd_.get(); }

@@ -1,6 +1,6 @@
-// One thread per group that hears the ends of its peers, by event: a connection that ended, or a
-// word of a peer that leaves or has stopped. It also answers who of this node is absent, whatever
-// the program's threads do.
+// A thread per group that notices the ends of its peers, by event: a connection that ended, or a
+// message of a peer that leaves or has stopped. It also answers who of this node is absent,
+// whatever the program's threads do.
 //
 // What it hears is told on its thread. An end is told once of each peer.
 #pragma once
@@ -21,8 +21,8 @@ namespace troupe::train {
 
 enum class PeerFate {
   kLeft,    // in order
-  kEnded,   // its process is gone
-  kSilent,  // its node was not heard any more
+  kEnded,  // the process is gone
+  kSilent,  // the node was not heard any more
 };
 
 class PeerWatch {

@@ -27,7 +27,7 @@ class Pieces final : public NodeCollectives {
       : NodeCollectives(area, places, clock, std::move(absent)) {}
 
  private:
-  /// What happens in each of an operation's pieces.
+  /// The steps of each of an operation's pieces.
   struct Plan {
     std::uint64_t pieces = 1;
     Step post;     // my part into my slot

@@ -36,15 +36,15 @@ inline constexpr std::size_t kPieceBytes = 512 << 10;
 inline constexpr std::size_t kSpanningBytes = 1 << 20;  // a piece's, of a group on several nodes
 inline constexpr int kRanksOfNodeMax = 512;
 
-/// What a rank does in one piece, which its peers compare with what they do.
+/// A rank's operation in one piece, which its peers compare with theirs.
 struct PieceNote {
-  std::uint64_t piece = 0;  // its number in the group's life
+  std::uint64_t piece = 0;  // number of the piece in the group's life
   std::uint64_t seq = 0;    // the operation's
   std::uint64_t count = 0;
   std::int32_t kind = 0, type = 0, op = 0, root = 0;
 };
 
-/// What a rank shows; what others wait for is on cache lines of its own.
+/// The shared state of a rank; fields that others wait for are on cache lines of their own.
 struct RankLine {
   alignas(64) std::atomic<std::uint64_t> posted;   // pieces contributed
   alignas(64) std::atomic<std::uint64_t> reduced;  // pieces read of all, and their results written
@@ -69,8 +69,8 @@ struct AreaShape {
   int group_size = 1;             // ranks of all nodes
   std::size_t slots = 2;          // pieces of a rank that are under way, kSlotsMax at most
   std::size_t section_bytes = 0;  // a rank's share of a piece; a multiple of 64
-  std::size_t slot_bytes = 0;     // what a rank contributes to a piece
-  std::size_t result_bytes = 0;   // what comes of a piece
+  std::size_t slot_bytes = 0;  // size of a rank's contribution to a piece
+  std::size_t result_bytes = 0;  // size of a piece's result
 
   /// A group on one node: a section for each rank.
   static AreaShape OfOneNode(int size);

@@ -35,7 +35,7 @@
 
 namespace troupe::train {
 
-/// What a rank gives to an all-gather's piece, of all ranks, has room in so many bytes.
+/// Bytes of room for a rank's part of an all-gather's piece, over all ranks.
 std::size_t ResultBytes(int group_size);
 
 class SpanningPieces final : public NodeCollectives {
@@ -51,9 +51,9 @@ class SpanningPieces final : public NodeCollectives {
     std::uint64_t pieces = 1;
     Step post;                    // my part into my slot
     Step combine;                 // the node's ranks have posted: what goes to other nodes
-    Step sum;                     // what `combine` receives as partial is there
+    Step sum;  // runs when the partial for `combine` is there
     Step take;                    // all results are there
-    bool sum_overwrites = false;  // what `combine` sends: it has to have gone before `sum`
+    bool sum_overwrites = false;  // output of `combine`: it must be sent before `sum`
   };
   struct Awaited {
     int peer;
@@ -62,7 +62,7 @@ class SpanningPieces final : public NodeCollectives {
   struct Share {
     std::size_t at, bytes;
   };
-  /// What is outstanding of a piece.
+  /// The outstanding transfers of a piece.
   struct Slot {
     std::vector<Awaited> partials, results, sent;
     std::unique_ptr<std::byte[]> heard, mine;  // partials of other nodes, and of this one
@@ -82,7 +82,7 @@ class SpanningPieces final : public NodeCollectives {
   void Receive(int peer, std::uint64_t number, Stage stage, void* to, std::size_t bytes);
   /// The first ranks of all nodes tell each other what they are in (SP5).
   void ShowPresence(std::uint64_t number);
-  /// One of `ways` parts of so many bytes, all but the last of one size, a multiple of 64.
+  /// Returns one of `ways` parts of so many bytes, all but the last of one size, a multiple of 64.
   static Share Cut(std::size_t bytes, int ways, int index);
   void ReduceHere(const Operation& operation, std::uint64_t number, std::size_t slot_at,
                   const std::byte* mine, std::byte* into, std::size_t bytes);

@@ -26,7 +26,7 @@ class Waker {
   const UniqueFd fd_;
 };
 
-/// One connection. All functions: any thread, and none blocks.
+/// A connection. All functions: any thread, and none blocks.
 class Stream {
  public:
   virtual ~Stream() = default;

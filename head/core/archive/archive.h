@@ -1,5 +1,5 @@
-// What moves to the archive, the table of ended launches on the head's disk, and requests that wait
-// for what is read from it.
+// Moves to the archive, the table of ended launches on the head's disk, and requests that wait for
+// records from it.
 //
 // A request about a launch that is not in memory, and one for a page of a list, waits until the
 // shell has read the records (Recall, Recalled). They are in the state for the one step that
@@ -32,7 +32,7 @@ void OnRetentionTimer(Turn& turn);
 bool HoldForRecall(Turn& turn, const MessageFrom& input);
 void OnRecalled(Turn& turn, const Recalled& input);
 
-/// What is written to the archive of a launch that is over.
+/// Returns the archive's record of a launch that is over.
 EndedRecord RecordOf(const Launch& launch);
 
 }  // namespace troupe::head

@@ -10,7 +10,7 @@ namespace troupe::head {
 
 /// Launches of a page, at most.
 inline constexpr std::size_t kLaunchPageMax = 1000;
-/// What launches take of an answer, at most, by BytesOf: a frame has 16 MiB.
+/// Most bytes of launches in an answer, by BytesOf: a frame has 16 MiB.
 inline constexpr std::size_t kListBytesMax = 8u << 20;
 
 void OnListLaunches(Turn& turn, const Request& request, const wire::ListLaunches& message);

@@ -28,19 +28,19 @@ namespace troupe::head {
 /// returned.
 struct EndedRecord {
   LaunchId launch;
-  RequestId request;  // whose repeats are to find it for as long as it is kept; nil: nobody's
+  RequestId request;  // repeats of it must find the launch for as long as it is kept; nil: none
   std::string job;    // the id of the job that it is; empty: it is none
   std::uint64_t submitted_us = 0;
   std::uint64_t lived_us = 0;  // when its marker was written (lived_time.h)
   std::vector<wire::Event> events;
 };
 
-/// Which records of the archive are meant: each kind is one search of an index.
+/// The records of the archive that are wanted: each kind is one search of an index.
 struct ArchiveQuery {
   enum class By : std::uint8_t {
-    kLaunch,   // that one, with what its ranks returned
-    kRequest,  // that of one submission
-    kPrefix,   // those whose id, or whose job's id, begins so, in the order of ids
+    kLaunch,  // a launch, with its ranks' results
+    kRequest,  // launch of one submission
+    kPrefix,  // launches whose id, or whose job's id, begins so, in the order of ids
     kTime,     // from `since_us` on and before `before`, the latest first
     kId,       // behind `launch`, in the order of ids
     kJob,      // jobs behind `text`, in the order of the jobs' ids
@@ -59,7 +59,7 @@ using ReadArchive = std::function<StatusOr<std::vector<EndedRecord>>(const Archi
 
 /// Read these records for a request that waits for them. All but kLaunch come without values.
 struct Recall {
-  SessionId session;  // whose request it is
+  SessionId session;  // session of the request
   std::uint64_t ticket = 0;
   ArchiveQuery query;
 };
@@ -96,7 +96,7 @@ class EndedLaunches {
   /// The oldest, `batch` of them at most, if there are more than `keep`, but none that ended after
   /// that lived time; they are on their way from now on. None while others are.
   std::vector<LaunchId> BeginMove(std::size_t keep, std::size_t batch, std::uint64_t until_us);
-  /// They could not be written: they are to move later.
+  /// The records could not be written: they move later.
   void EndMove() { moving_.clear(); }
 
   bool moving() const { return !moving_.empty(); }

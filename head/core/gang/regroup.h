@@ -30,7 +30,8 @@ std::uint64_t GroupEpochOf(const Launch& launch);
 /// end is in the journal.
 void RegroupAfter(Turn& turn, Launch& launch);
 
-/// What nodes and ranks are told of one that died: not what only the marker has room for.
+/// Returns the failure of a dead rank for nodes and ranks, without the parts that only the marker
+/// has room for.
 wire::Failure DeathOf(const Launch& launch, std::size_t rank);
 
 /// Room was made for ranks that died: others take their places, of the epoch that the group has
@@ -44,8 +45,8 @@ void OnReformTimer(Turn& turn, const LaunchId& id);
 /// After replay: groups that were not formed are waited for anew.
 void ResumeRegroups(Turn& turn);
 
-/// Whether the launch runs, and goes on without the ranks of a node that is lost: they are known to
-/// have died.
+/// Returns true if the launch runs, and goes on without the ranks of a node that is lost: they are
+/// known to have died.
 bool GoesOnAfterDeaths(const Launch& launch);
 /// True when the group was the gang of a launch on nodes, whose epoch now failed.
 bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);

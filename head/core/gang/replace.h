@@ -21,14 +21,14 @@ namespace troupe::head {
 /// Fills the empty places of ranks that died, as far as that is possible now, and queues
 /// reservations for the others.
 void FillPlaces(Turn& turn, Launch& launch);
-/// Whether a rank that died has no process in its place yet.
+/// Returns true if a rank that died has no process in its place yet.
 bool AnyPlaceIsEmpty(const Launch& launch);
 /// Orders the node to start what was decided since that epoch of the group.
 void SendReplacements(Turn& turn, const Launch& launch, const NodeId& node, std::uint64_t since);
 
 /// A reservation for ranks that died has its places.
 void OnSparePlaced(Turn& turn, const Group& spare);
-/// What was reserved for ranks that died is gone.
+/// Drops the reservation made for ranks that died.
 void LoseSpare(Turn& turn, const Group& spare, const std::string& why);
 /// The node starts nothing more of this attempt: what it should start is started elsewhere.
 void OnAttemptEndedOn(Turn& turn, Node& node, const wire::EpochEnded& message);

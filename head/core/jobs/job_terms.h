@@ -28,7 +28,7 @@ struct JobTerms {
 
 /// The id of the job that a launch says it is (troupe/_code/travelled.py); empty: it is none.
 std::string JobIdOf(const wire::LaunchSpec& spec);
-/// Whether its submitter may repeat the submission at any time, and means the same launch: one with
+/// Returns true if the submission may be repeated at any time, and means the same launch: one with
 /// an idempotency key, and a job.
 bool IsRepeatable(const wire::LaunchSpec& spec);
 

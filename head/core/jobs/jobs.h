@@ -17,7 +17,7 @@ namespace troupe::head {
 
 /// Why a launch with these terms cannot be accepted; empty when it can.
 std::string ObjectionToJob(const Turn& turn, const Request& request, const wire::LaunchSpec& spec);
-/// Whether the gang waits for other launches (JB-1).
+/// Returns true if the gang waits for other launches (JB-1).
 bool WaitsForLaunches(const Turn& turn, const Group& group);
 /// For people: the launches that it waits for, and what they are doing.
 std::string LaunchesWaitedFor(const Turn& turn, const Group& group);

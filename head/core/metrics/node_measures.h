@@ -1,4 +1,4 @@
-// What nodes say of themselves: kept with the node, the latest and the one before.
+// Nodes' measures of themselves: kept with the node, the latest and the one before.
 #pragma once
 
 #include <memory>

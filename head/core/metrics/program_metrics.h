@@ -64,7 +64,7 @@ class ProgramMetrics {
   std::string FindFamily(const wire::MetricFamily& reported, Family** family);
 
   Families families_;
-  std::set<std::string> names_;  // that samples of a family may have
+  std::set<std::string> names_;  // names that samples of a family may have
   std::size_t series_ = 0;
   std::map<RequestId, std::uint64_t> rounds_;  // the latest that was taken
   std::deque<RequestId> sources_;              // the oldest first

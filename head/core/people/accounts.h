@@ -1,4 +1,5 @@
-// What users hold and have held: kept with every event of a group, measured by lived time.
+// Accounts of users' present and past holdings: kept with every event of a group, measured by lived
+// time.
 //
 //   AC-1  The accounts are what a count over all groups gives, after every event.
 //   AC-2  What a user has held in the last 24 hours outlives the head, but for the last five
@@ -39,25 +40,25 @@ void SettleUsage(Turn& turn);
 /// With every input: journals what has been held, every five minutes while somebody holds anything.
 void NoteUsage(Turn& turn);
 
-/// Whether a group is a launch that counts among its user's. One that a job has made does not: it
-/// runs because its job runs, which would wait for ever for a cap that it fills itself.
+/// Returns true if a group is a launch that counts among its user's. One that a job has made does
+/// not: it runs because its job runs, which would wait for ever for a cap that it fills itself.
 bool CountsAsLaunch(const State& state, const Group& group);
-/// What of a user's quota a group needs to get a place.
+/// Returns the part of a user's quota that a group needs to get a place.
 CapAmounts NeedsOf(const State& state, const Group& group);
-/// What the bundles of a group that is no launch's come to.
+/// Returns the sum of the bundles of a group that is no launch's.
 Resources WantedBy(const wire::GroupSubmitted& spec);
 /// The journal's words for what there is of a user.
 wire::QuotaWritten QuotaOf(const std::string& name, const Caps& caps);
 wire::UsageNoted NoteOf(const std::string& name, std::uint64_t hour,
                         const placement::UsageWindow::Sums& sums);
-/// What all living nodes have.
+/// Returns the resources of all living nodes.
 const Resources& TotalOf(State& state);
 /// A user's dominant share of the last 24 hours. `ahead_s`: with what they hold now counted for so
 /// long in addition.
 double ShareOf(Turn& turn, const std::string& user, double ahead_s = 0);
 
 void OnGetUsage(Turn& turn, const Request& request, const wire::GetUsage& message);
-/// What GetUsage answers of one user.
+/// Returns the answer of GetUsage for one user.
 wire::UsageList UsageOf(Turn& turn, const Request& request, const std::string& user);
 
 }  // namespace troupe::head

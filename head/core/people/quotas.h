@@ -20,9 +20,9 @@
 
 namespace troupe::head {
 
-/// Whether who asks may set quotas, and make tokens for others.
+/// Returns true if the sender may set quotas, and make tokens for others.
 bool IsAdministrator(const Turn& turn, const Request& request);
-/// What is wrong with a user's name; empty when nothing is.
+/// Returns the fault of a user's name; empty if there is none.
 std::string ObjectionToUser(const std::string& name);
 
 void OnSetQuota(Turn& turn, const Request& request, const wire::SetQuota& message);
@@ -38,8 +38,8 @@ std::string QuotaWaitedFor(const Turn& turn, const Group& group);
 /// The quotas in one pass over the queue.
 class QuotaPass {
  public:
-  /// Whether the group's user may have it now. Without that it waits for the quota; `keeps`: those
-  /// behind it leave it what it needs (QT-4).
+  /// Returns true if the group's user may have it now. Otherwise it waits for the quota; `keeps`:
+  /// groups behind it leave it the resources it needs (QT-4).
   bool Admits(const Turn& turn, Group& group, bool keeps);
 
  private:

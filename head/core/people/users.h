@@ -27,7 +27,7 @@ inline std::uint64_t& Of(CapAmounts& amounts, wire::CapKind kind) {
   return amounts[static_cast<std::size_t>(kind)];
 }
 
-/// What all top-level requests of a user have together now.
+/// The sum of all top-level requests of a user now.
 struct Account {
   placement::Resources held;  // by those that have a place
   std::uint32_t running = 0;  // launches with a place, but for those that a job has made
@@ -42,7 +42,7 @@ struct User {
   placement::UsageWindow used;  // by lived time (lived_time.h)
   // volatile
   Account account;
-  placement::Resources counted;    // what was held from `counted_us` on, not in `used` yet
+  placement::Resources counted;  // holdings from `counted_us` on, not in `used` yet
   std::uint64_t counted_us = 0;    // lived time
   std::uint64_t noted_hour = 0;    // the latest of `used` that is journaled, at least in part
   bool unnoted = false;            // `used` has more than the journal
@@ -53,9 +53,9 @@ struct Users {
   std::map<std::string, User> by_name;
   // volatile
   std::string self;                // the user that the head runs as
-  std::set<std::string> changed;   // whose account has changed in this turn
-  bool freed = false;              // what waited for a quota may go on
-  placement::Resources total;      // what all nodes that are not dead have
+  std::set<std::string> changed;  // users whose account has changed in this turn
+  bool freed = false;  // true if groups that waited for a quota may go on
+  placement::Resources total;  // resources of all nodes that are not dead
   bool total_stale = true;
   Instant noted_at{};              // when usage was journaled
 

@@ -18,7 +18,7 @@ class HttpActs {
   /// `answers` must outlive it.
   HttpActs(HeadSide head, Answers& answers) : head_(std::move(head)), answers_(answers) {}
 
-  /// Who asks has been let in and may ask for the route.
+  /// Handles a POST of a caller that has been let in and may ask for the route.
   async::Task<HttpResponse> Do(RouteMatch match, const HttpRequest& request, HttpCaller caller);
 
  private:

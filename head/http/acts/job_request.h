@@ -31,7 +31,7 @@ struct JobAsked {
   std::map<std::string, std::string> env;
   std::string working_dir;
   std::map<std::string, std::string> metadata;
-  std::string digest;  // what bodies have in common that ask for the same job
+  std::string digest;  // digest of the common part of bodies that ask for the same job
 };
 
 /// kInvalid: the first thing in it that cannot be meant. `key` is the request's idempotency key, by

@@ -26,7 +26,7 @@ std::vector<ObjectId> TakeContained(Turn& turn, const ProcessId& lender,
 
 /// Sends Hold; settles the owner's loan with it.
 void Register(Turn& turn, const ObjectId& id, BorrowedObject& ref);
-/// Whether a new view or a copy of the value may be made now.
+/// Returns true if a new view or a copy of the value may be made now.
 bool MayRead(const BorrowedObject& ref);
 
 void OnHoldOk(Turn& turn, const ProcessId& from, const HoldOk& message);

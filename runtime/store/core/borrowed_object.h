@@ -1,5 +1,4 @@
-// What this process knows of one object of another's. Plain data; borrowed.h says who changes it
-// and how.
+// A borrowed object as this process knows it. Plain data; borrowed.h changes it.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +47,7 @@ struct BorrowedObject {
   std::uint64_t drop_frame = 0;
   Value value;
   std::vector<ObjectId> contained;
-  ProcessId lender;   // who handed it to us last; named when it is lost
+  ProcessId lender;  // process that handed it to us last; named when it is lost
   std::string cause;  // kDead: why
   bool lost = false;  // kDead: the owner lives, the object does not
 

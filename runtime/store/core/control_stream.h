@@ -1,5 +1,5 @@
-// One pair's control stream, as one of its ends sees it: what it sent and is not yet acknowledged,
-// and how far it has applied what came. Pure.
+// A pair's control stream, as one of its ends sees it: frames it sent that are not yet
+// acknowledged, and how far it has applied received ones. Pure.
 //
 //   CS-1  Frames are numbered 1, 2, ... A frame is applied if and only if it is the one after the
 //   last
@@ -24,7 +24,7 @@ class ControlStream {
 
   /// Numbers a frame and keeps it.
   const ControlFrame& Push(ControlBody body);
-  /// What to do with frame `n` of the other side; kApply counts it as applied.
+  /// Decides on frame `n` of the other side; kApply counts it as applied.
   Taken Take(std::uint64_t n);
   /// The other side has applied all frames up to n. False: it cannot have (CS-3).
   bool Acknowledge(std::uint64_t n);

@@ -1,4 +1,5 @@
-// What the reference table asks its shell to do. Plain values, in the order they are to be done.
+// Effects that the reference table asks its shell for. Plain values, in the order they are to be
+// done.
 #pragma once
 
 #include <cstdint>

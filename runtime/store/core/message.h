@@ -1,4 +1,4 @@
-// What two processes tell each other about references: the bodies of control frames. Plain values.
+// Messages of two processes about references: the bodies of control frames. Plain values.
 //
 // Each travels in a numbered control stream (control_stream.h), so each is applied exactly once and
 // in the order it was written, or its peer has been struck.

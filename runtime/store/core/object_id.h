@@ -54,12 +54,12 @@ struct SlotId {
   }
 };
 
-/// Where a value's bytes lie: on which node, in which slot, written as which generation.
+/// The location of a value's bytes: on which node, in which slot, written as which generation.
 struct Location {
   NodeId node;
   SlotId slot;
   std::uint64_t generation = 0;
-  std::uint64_t offset = 0;  // where the value begins in the segment's file
+  std::uint64_t offset = 0;  // begin of the value in the segment's file
   std::uint64_t bytes = 0;
 
   friend bool operator==(const Location& a, const Location& b) {

@@ -1,4 +1,4 @@
-// Which of a peer's loans have been dealt with here: received, or recalled before they came. Pure.
+// A peer's loans that have been dealt with here: received, or recalled before they came. Pure.
 //
 // Loans are numbered by their lender, and may overtake each other when they travel in different
 // calls. What is beyond the first gap is kept one by one; a peer that leaves more than kAheadMax

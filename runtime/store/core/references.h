@@ -35,7 +35,7 @@ struct Lent {
 
 enum class Known {
   kNothing,  // no such reference here
-  kWaiting,  // its value is to come
+  kWaiting,  // the value is to come
   kValue,    // Look().value: inline, at its locations, or an error
   kLost,     // the object is gone, its owner is not (ObjectLost)
   kOrphan,   // the owner is gone (OwnerDied)
@@ -87,7 +87,7 @@ class References {
   /// Lends `receiver` a reference that lies inside a value of another owner's: without its own
   /// value.
   Handed LendInside(const ObjectId& id, const ProcessId& receiver, Instant now);
-  /// What carried these loans will not be sent again: those that did not arrive end.
+  /// Recalls loans whose carrier will not be sent again: those that did not arrive end.
   void Recall(const ProcessId& receiver, const std::vector<std::uint64_t>& loans, Instant now);
   /// The reply that carried a value made here will not be sent again: its owner frees it if it
   /// never came.

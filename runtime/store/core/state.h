@@ -1,5 +1,5 @@
-// What one process knows of the objects it owns, the references it borrows and the processes it
-// shares them with. Plain data; owned.h, borrowed.h and peers.h say who changes it and how.
+// A process's state of the objects it owns, the references it borrows and the processes it shares
+// them with. Plain data; owned.h, borrowed.h and peers.h say who changes it and how.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Peer {
   std::optional<Instant> dead_since;
   std::string cause;
   std::uint64_t loans_given = 0;
-  std::map<std::uint64_t, ObjectId> loans_open;  // those we gave it
+  std::map<std::uint64_t, ObjectId> loans_open;  // loans we gave it
   ReceivedLoans received;
   std::set<std::uint64_t> borrows;                       // objects of ours that list it
   std::deque<std::pair<std::uint64_t, ObjectId>> drops;  // (frame, object), until acknowledged

@@ -1,4 +1,4 @@
-// One input being worked on: the state it changes, the effects it asks for, the objects to look at
+// A turn over one input: the state it changes, the effects it asks for, the objects to look at
 // again at its end. Lives for one call of References.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What is known of an object's value. A value of shared bytes: copying one is cheap.
+// The known state of an object's value. A value of shared bytes: copying one is cheap.
 #pragma once
 
 #include <memory>

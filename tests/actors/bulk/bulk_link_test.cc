@@ -218,7 +218,7 @@ TEST_F(BulkLinkTest, AResultIsKeptUntilItIsTaken) {
   EXPECT_TRUE(result->right);
   EXPECT_TRUE(Store().Knows(id));
   Unlink();
-  taker_.Took(id);  // sent on the next link
+  taker_.Took(id);  // goes over the next link
   EXPECT_TRUE(taker_.WantsLink());
   Link();
   Turn();

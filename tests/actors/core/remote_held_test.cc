@@ -314,7 +314,7 @@ class Link {
   RemoteLent lent_;
   std::deque<BulkFrame> there_;
   std::deque<BulkFrame> back_;
-  std::map<std::uint64_t, RemoteHeld::Local> locals_;  // held objects, and their stand-ins
+  std::map<std::uint64_t, RemoteHeld::Local> locals_;  // objects that are held, and their stand-ins
   RemoteHeld::Local last_ = 0;
   std::uint64_t values_ = 0;
 };

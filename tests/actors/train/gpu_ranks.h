@@ -30,7 +30,7 @@ std::string CudaFile(const std::string& library);
 /// How many ranks a test may have: 4, or as many as the GPUs take; 0 where there is none.
 int RanksFor(const std::string& library);
 
-/// One rank's GPU. Errors end the process.
+/// A rank's GPU. Errors end the process.
 class Gpu {
  public:
   Gpu(Rank& rank, const std::string& library);

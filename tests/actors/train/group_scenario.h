@@ -16,7 +16,7 @@ enum class Fate {
   kKilled,      // SIGKILL inside an all-reduce
   kStopped,     // SIGSTOP: silent, and alive
   kHangs,       // an operation that never ends on that rank
-  kNeverForms,  // it does not come to the initialisation
+  kNeverForms,  // does not come to the initialisation
 };
 const char* NameOf(Fate fate);
 

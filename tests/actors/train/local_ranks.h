@@ -27,7 +27,7 @@ inline Layout InTurn(int size, int nodes) {
   return layout;
 }
 
-/// What the ranks of one test share: their cards, by a page that they inherit, and the secret.
+/// State shared by the ranks of one test: their cards, by a page that they inherit, and the secret.
 class LocalTest {
  public:
   explicit LocalTest(int size) : LocalTest(OneNode(size)) {}

@@ -32,7 +32,7 @@ inline constexpr int kMarksMax = 16;
 struct Board {
   std::atomic<std::uint32_t> change;
   struct Mark {
-    std::atomic<std::uint64_t> key;  // made of its name
+    std::atomic<std::uint64_t> key;  // hash of its name
     std::atomic<int> count;
     std::atomic<std::int64_t> last_ns;  // the monotonic clock's time when it was passed last
   } marks[kMarksMax];
@@ -74,14 +74,14 @@ struct RankEnd {
   int index;
   int exit_code;    // -1: by a signal, or not at all
   int signal;       // 0: none; SIGKILL also where the test's time was over
-  bool overdue;     // it had not ended after the test's time
-  std::string err;  // what it wrote to stderr
+  bool overdue;  // had not ended after the test's time
+  std::string err;  // the process's stderr
 };
 
 using Environment = std::map<std::string, std::string>;
-/// What ranks have in their environments, by index.
+/// Environments of ranks, by index.
 using Environments = std::map<int, Environment>;
-/// What the test does meanwhile, with the processes' ids; those may be signalled.
+/// The test's code meanwhile, with the processes' ids; those may be signalled.
 using Meanwhile = std::function<void(Board&, const std::vector<pid_t>&)>;
 
 /// Runs the ranks to their ends, two minutes at most; whoever lives then is killed and overdue.

@@ -65,7 +65,7 @@ class Member {
   double number_;
 };
 
-/// Whose constructor fails as it is told: "throw", "abort", "exit".
+/// An actor whose constructor fails as ordered: "throw", "abort", "exit".
 class Broken {
  public:
   explicit Broken(const std::string& how);

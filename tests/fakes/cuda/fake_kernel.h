@@ -13,7 +13,7 @@ namespace troupe::fakes {
 
 class FakeKernel {
  public:
-  /// What an instruction works on: a register, or a number as it stands there.
+  /// An operand of an instruction: a register, or a number in place.
   struct Operand {
     int place = -1;  // the register's number; -1: `number` counts
     std::uint64_t number = 0;
@@ -25,7 +25,7 @@ class FakeKernel {
     Compute compute = nullptr;
     std::vector<Operand> operands;
     int guard = -1;   // the predicate that it is run under; -1: always
-    int target = -1;  // where a branch goes
+    int target = -1;  // target of a branch
   };
   /// Registers that a thread finds filled, in this order, before all others.
   static constexpr const char* kGiven[] = {"%tid.x", "%ntid.x", "%ctaid.x", "%nctaid.x"};

@@ -47,7 +47,7 @@ class FakeEvent {
   };
 
  public:
-  /// One record of an event, which outlives it.
+  /// A record of an event, which outlives it.
   class Mark {
    public:
     Mark(std::shared_ptr<State> state, std::uint64_t number)

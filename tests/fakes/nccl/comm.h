@@ -21,7 +21,7 @@
 
 namespace troupe::fakes {
 
-/// One call of a collective, send or receive.
+/// A call of a collective, send or receive.
 struct Call {
   Kind kind;
   const void* send;
@@ -47,7 +47,7 @@ struct ncclComm {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<ncclComm*> children;        // those that live
+  std::vector<ncclComm*> children;  // living ones
   std::uint64_t launched = 0, ended = 0;  // operations, in order
 
   std::atomic<std::thread::id> inside{};  // the thread in a call
@@ -61,7 +61,7 @@ using Ids = std::vector<train::NcclUniqueId>;
 ncclComm* NewComm(int size, int rank, bool blocking, ncclComm* parent);
 /// Forgets it and frees it; nothing of it may run.
 void DeleteComm(ncclComm* comm);
-/// Whether the pointer is a communicator that was neither destroyed nor aborted.
+/// Returns true if the pointer is a communicator that was neither destroyed nor aborted.
 bool IsLive(ncclComm* comm);
 
 /// Runs `work` on the communicator's thread, which sets the state it returns.
@@ -86,7 +86,7 @@ std::vector<int> AllRanks(const ncclComm* comm);
 
 /// Puts calls of one group onto a stream as one operation each; in order after what was launched.
 void Launch(ncclComm* comm, std::vector<Call> calls, train::CudaStream stream);
-/// One collective, or sends and receives that go on side by side; on the stream's thread.
+/// Runs a collective, or sends and receives that go on side by side; on the stream's thread.
 End RunCollective(ncclComm* comm, const Call& call, std::uint64_t number);
 End RunMail(ncclComm* comm, const std::vector<Call>& calls, std::uint64_t number);
 

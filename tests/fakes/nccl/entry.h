@@ -1,5 +1,5 @@
-// What every call of the fake NCCL passes on its way in: the communicator is one that lives, no
-// other thread is inside it or inside another one of its device, and it is ready for the call.
+// Checks of every call of the fake NCCL on its way in: the communicator is one that lives, no other
+// thread is inside it or inside another one of its device, and it is ready for the call.
 #pragma once
 
 #include "tests/fakes/nccl/comm.h"

@@ -7,7 +7,7 @@
 
 namespace troupe::fakes {
 
-/// Whether this thread is between ncclGroupStart and ncclGroupEnd.
+/// Returns true if this thread is between ncclGroupStart and ncclGroupEnd.
 bool InGroup();
 void BeginGroup();
 /// Begins all that was asked for; kInProgress where a communicator is not blocking.

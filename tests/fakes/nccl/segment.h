@@ -19,7 +19,7 @@ namespace troupe::fakes {
 
 inline constexpr int kRanksMax = 32;
 inline constexpr std::size_t kPieceBytes = 256 << 10;  // a rank's data in a round of a collective
-inline constexpr std::size_t kMailBytes = 64 << 10;    // what one rank sends another at once
+inline constexpr std::size_t kMailBytes = 64 << 10;  // most bytes from one rank to another at once
 
 enum class RankState : std::uint32_t { kAbsent, kPresent, kRevoked, kAborted, kDestroyed };
 enum class Kind : int {
@@ -33,7 +33,7 @@ enum class Kind : int {
   kRecv
 };
 
-/// What a rank says of the operation it begins, so that all can compare.
+/// A rank's description of the operation it begins, so that all can compare.
 struct Posted {
   std::uint64_t number;
   Kind kind;
@@ -74,7 +74,7 @@ std::size_t SegmentBytes(int size);
 
 enum class End { kDone, kStopped, kPeerGone };
 
-/// One rank's mapping. Thread-safe.
+/// A rank's mapping. Thread-safe.
 class Segment {
  public:
   /// Maps what `fd` is; null with the reason in errno.

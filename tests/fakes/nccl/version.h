@@ -1,4 +1,4 @@
-// Which version of NCCL this library is built as; each has the functions of that version alone
+// The version of NCCL this library is built as; each has the functions of that version alone
 // (versions/*.map).
 #pragma once
 

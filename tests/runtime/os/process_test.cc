@@ -151,7 +151,7 @@ TEST(Process, DeathSignalEndsTheChildWithItsParent) {
   const pid_t parent = fork();
   if (parent == 0) {
     SpawnOptions options = Shell("exec sleep 100");
-    options.descriptors = {{ends[1], 5}};  // held by the grandchild until it ends
+    options.descriptors = {{ends[1], 5}};  // open in the grandchild until it ends
     options.death_signal = SIGKILL;
     _exit(Spawn(options).ok() ? 0 : 1);
   }

@@ -1,4 +1,4 @@
-// One process of the objects' simulation: the real reference table and slots, and a user that puts,
+// A process of the objects' simulation: the real reference table and slots, and a user that puts,
 // calls, gets, keeps, drops and forks at random.
 #pragma once
 
@@ -47,7 +47,7 @@ class ObjectsProcess {
   void CloseTo(const ProcessId& peer);
   std::uint64_t CallsReceivedFrom(const ProcessId& caller);
 
-  /// What is wrong at the end, or empty.
+  /// Returns the fault at the end, or empty.
   std::string Unended() const;
   std::string Leaks() const;
 
@@ -94,7 +94,7 @@ class ObjectsProcess {
   void CloseSegments();
 
   ObjectsWorld& world_;
-  std::vector<store::ObjectId> handles_;  // one entry a handle
+  std::vector<store::ObjectId> handles_;  // an entry for each handle
   std::vector<store::ObjectId> seen_;     // every id that ever was here, the latest few
   std::set<store::ObjectId> waits_;
   std::map<ProcessId, Session> sessions_;

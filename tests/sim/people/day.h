@@ -19,7 +19,7 @@ struct DayResult {
   std::uint64_t events = 0;
   std::uint64_t grants = 0;
   double spread = 0;          // between equals; 0 of other kinds
-  double longest_wait_s = 0;  // what an owner waited for a grant
+  double longest_wait_s = 0;  // longest wait of an owner for a grant
   std::string plan;
   std::string failure;  // empty: all held
 };

@@ -1,4 +1,4 @@
-// What must hold of the owners of a simulated cluster, looked at after every step of the head.
+// Invariants of the owners of a simulated cluster, looked at after every step of the head.
 //
 //   PE-1  Nobody is granted anything that takes them over a cap on GPUs, CPUs or running launches,
 //         and no launch is taken that is over a cap by itself or has no place in its owner's queue
@@ -48,7 +48,8 @@ class PeopleChecker {
     head::Account account;              // at the step before
     std::map<std::string, double> seconds;  // by resource: of all that there was
     double part_max = 0;
-    Instant since{};  // one of theirs waits, was granted or lost its place last; zero: none waits
+    Instant since{};  // last time that a request of theirs waits, was granted or lost its place;
+                      // zero: none waits
   };
   void CheckAccounts(const head::State& state) const;
   void CheckCaps(const head::User& user, const std::string& name, const Owner& before);

@@ -26,8 +26,8 @@
 namespace troupe {
 
 struct ActorOptions {
-  /// What the actor holds while it runs. One without any of these needs one CPU to be placed and
-  /// holds none.
+  /// Resources that the actor holds while it runs. One without any of these needs one CPU to be
+  /// placed and holds none.
   std::optional<double> num_cpus;
   std::optional<double> num_gpus;
   std::optional<double> memory_bytes;
@@ -36,14 +36,15 @@ struct ActorOptions {
   std::string name;
   std::string namespace_;      // empty: this program's
   bool get_if_exists = false;  // with a name: the actor of that name, if there is one
-  bool detached = false;       // it outlives this program
+  bool detached = false;  // outlives this program
   /// How often its process is started again when it ends by itself; -1: always. The constructor
   /// runs anew.
   int max_restarts = 0;
   /// In this group, in that bundle or (-1) in any.
   std::optional<PlacementGroup> placement_group;
   int bundle = -1;
-  std::map<std::string, std::string> labels;  // that the node must have: {"gpu_type": "H100"}
+  std::map<std::string, std::string> labels;  // labels that the node must have: {"gpu_type":
+                                              // "H100"}
   std::map<std::string, std::string> env;     // variables of its process
   /// The program that registers the class, a path on the node where it runs; empty: this program's
   /// own file, on this host's path.

@@ -26,8 +26,8 @@ struct InitOptions {
   /// TROUPE_TOKEN_FILE. The token says which cluster it is of, and the head proves by its
   /// certificate that it is that one.
   std::string token_file;
-  /// Where names of actors and groups are made and looked for; empty: TROUPE_NAMESPACE, or one of
-  /// this program's own.
+  /// The namespace in which names of actors and groups are made and looked up; empty:
+  /// TROUPE_NAMESPACE, or one of this program's own.
   std::string namespace_;
   /// Until the cluster has answered.
   std::chrono::nanoseconds timeout = std::chrono::seconds(5);
@@ -45,7 +45,7 @@ TROUPE_API void Init(const InitOptions& options = {});
 TROUPE_API void Shutdown();
 TROUPE_API bool IsInitialized();
 
-/// What the cluster has, and what of it is free: {"CPU": 8, "GPU": 2}. Blocks. Throws
+/// Returns the cluster's resources, and the free part of them: {"CPU": 8, "GPU": 2}. Blocks. Throws
 /// ConnectionError, TimeoutError.
 TROUPE_API std::map<std::string, double> ClusterResources();
 TROUPE_API std::map<std::string, double> AvailableResources();

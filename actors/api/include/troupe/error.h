@@ -1,5 +1,5 @@
-// What this library throws. Each error says what happened, where, why and what to do; code() tells
-// programs apart what type() tells people.
+// Exceptions of this library. Each error says what happened, where, why and what to do; code()
+// tells programs apart what type() tells people.
 //
 //   try { counter.Call<&Counter::Add>(1).Get(); }
 //   catch (const troupe::ActorDiedError& error) { std::cerr << error.what(); }

@@ -34,12 +34,12 @@ struct LaunchOptions {
   std::string name;  // for people
   /// PACK, SPREAD, STRICT_PACK, STRICT_SPREAD: as of placement groups.
   std::string strategy = "PACK";
-  std::map<std::string, std::string> labels;    // that its nodes must have
+  std::map<std::string, std::string> labels;  // labels that its nodes must have
   std::map<std::string, std::string> env;       // variables of its ranks
   std::chrono::milliseconds timeout{0};         // from submission to the end; 0: none
   std::chrono::milliseconds stop_grace{10000};  // from the word to stop to SIGKILL
   int max_attempts = 1;                         // all ranks are started again where one fails
-  bool detached = false;                        // it outlives this program
+  bool detached = false;  // outlives this program
 };
 
 /// A launch, seen from the program that submitted it. May be copied.

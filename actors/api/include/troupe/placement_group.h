@@ -23,7 +23,7 @@ struct PlacementGroupOptions {
   /// PACK (few nodes), SPREAD (many), STRICT_PACK (one), STRICT_SPREAD (all different).
   std::string strategy = "PACK";
   std::string name;       // by which GetPlacementGroup finds it; unique in its namespace
-  bool detached = false;  // it outlives this program
+  bool detached = false;  // outlives this program
   int priority = 0;       // the highest is first among those that wait
 };
 

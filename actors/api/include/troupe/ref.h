@@ -43,7 +43,7 @@ class TROUPE_API AnyRef {
       return FromValue<T>(GetValue(timeout));
     }
   }
-  /// Whether the answer is there; does not wait.
+  /// Returns true if the answer is there; does not wait.
   bool done() const;
   const std::shared_ptr<RefState>& state() const { return state_; }
 
@@ -60,7 +60,7 @@ class Ref : public AnyRef {
   T Get(Timeout timeout = std::nullopt) const { return AnyRef::Get<T>(timeout); }
 };
 
-/// What is left of a timeout that began when this was made.
+/// The rest of a timeout that began when this object was made.
 class TROUPE_API TimeLeft {
  public:
   explicit TimeLeft(Timeout timeout);

@@ -29,7 +29,7 @@
 
 namespace troupe {
 
-/// What one method of one class is called by.
+/// The name under which a method of a class is called.
 struct MethodEntry {
   std::string name;
   Value (*run)(void* self, const Value::List& arguments, const std::string& what) = nullptr;
@@ -85,7 +85,7 @@ struct MethodTraits<R (C::*)(A...) noexcept> : MethodTraits<R (C::*)(A...)> {};
 template <class C, class R, class... A>
 struct MethodTraits<R (C::*)(A...) const noexcept> : MethodTraits<R (C::*)(A...)> {};
 
-/// Where a program's registrations keep what they are called; set before main().
+/// The method's registered name; set before main().
 template <auto Method>
 std::string& MethodName() {
   static std::string name;

@@ -37,7 +37,7 @@ enum class Reduce { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4 };
 
 class GroupMember;
 
-/// One member's view of a group. May be copied; one thread at a time calls operations. All of them
+/// A group as one member sees it. May be copied; one thread at a time calls operations. All of them
 /// block; they throw GroupError, InvalidError (unequal sizes), and TimeoutError after `timeout`,
 /// upon which the operation goes on.
 class TROUPE_API Group {

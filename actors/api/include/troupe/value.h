@@ -60,7 +60,7 @@ class TROUPE_API Value {
 
   Kind kind() const { return kind_; }
   bool is_none() const { return kind_ == Kind::kNone; }
-  /// What it is, as Python calls it: "int", "str".
+  /// The type's name in Python: "int", "str".
   const char* type_name() const;
 
   // Each throws InvalidError where the value is something else.

@@ -61,7 +61,7 @@ typedef struct TroupeOperation {
   const void* send;
   void* recv;
   uint64_t count;
-  const size_t* send_counts;  // one for each rank, rank, or NULL; read before `start` returns
+  const size_t* send_counts;  // a count for each rank, or NULL; read before `start` returns
   const size_t* recv_counts;
   uint64_t most_ms;  // how long it may take, 0: as long as it does; then the group is stopped
 } TroupeOperation;
