@@ -18,7 +18,7 @@ def test_what_is_brought_is_loaded_in_the_call_that_brings_it() -> None:
         brought.take(b"")
     held.clear()
     with pytest.raises(exceptions.ActorExit):
-        brought.take(b"")  # sent a second time
+        brought.take(b"")  # a repeat
     assert brought.given() == ("the refs",)
 
 

@@ -67,7 +67,7 @@ def test_ls2_what_is_suspected_gets_calls_again_once_the_head_says_that_it_is_al
     link.suspect()
     assert told(link, "alive", 1) == (AIM,)
     link.suspect()
-    assert told(link, "starting", 2, 1) == (REFUSE,)  # its calls have ended by themselves
+    assert told(link, "starting", 2, 1) == (REFUSE,)  # the calls have ended by themselves
     assert told(link, "alive", 2, 1) == (AIM,)
 
 

@@ -11,7 +11,7 @@ def test_every_attempt_is_in_the_order_of_the_first() -> None:
     for seed in range(200):
         chance = random.Random(seed)
         line: RetryLine[int] = RetryLine()
-        under_way: list[int] = []  # sent calls, in order
+        under_way: list[int] = []  # calls that were sent, in order
         losing = False
         numbers: dict[int, int] = {}
         done: list[int] = []
@@ -43,7 +43,7 @@ def test_what_is_lost_goes_before_what_came_since() -> None:
     second, _ = line.begin("b")
     assert now == ["a"]
     assert line.lost(first) == []  # b is still out
-    assert line.begin("c")[1] == []  # held behind the first
+    assert line.begin("c")[1] == []  # waits behind the first
     assert line.lost(second) == ["a", "b", "c"]
 
 

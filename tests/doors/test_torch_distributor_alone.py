@@ -117,7 +117,8 @@ print(TorchDistributor(num_processes=6, local_mode=True, use_gpu=False).run(lamb
 
 
 def test_use_gpu_without_gpus_names_the_machine_and_what_to_do(home: Home) -> None:
-    """Where CPU ranks are not wanted: in the constructor, as pyspark's; also with a cluster."""
+    """Refused in the constructor, as pyspark's, where CPU ranks are not wanted; also with a
+    cluster."""
     code = (
         SAYS
         + """

@@ -193,7 +193,7 @@ def _leaves_a_group_half_made(backend: str) -> None:
             _never_comes,
             "gloo",
             "rank 1 returned without coming to process group 0, which rank",
-        ),  # made by the ranks that have come by then
+        ),  # complete: the ranks that have come by then
         (
             _leaves_a_group_half_made,
             "gloo",

@@ -75,8 +75,8 @@ def test_actors_of_ray_launch(shared_home: Home, address: str) -> None:
 
 @pytest.mark.parametrize("guide", ["mlp", pytest.param("actors", marks=pytest.mark.long)])
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
-    """Where CPU ranks are not wanted the error names the decorator's line, the device's lines and
-    what to do."""
+    """The error names the decorator's line, the device's lines and what to do, where CPU ranks are
+    not wanted."""
     done = run(shared_home, f"{guide}_verbatim", address, TROUPE_CPU_RANKS="0")
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1, done.stderr
     text = done.stderr[done.stderr.index("PlacementError") :]

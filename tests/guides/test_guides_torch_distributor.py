@@ -70,7 +70,7 @@ def test_b2_digits_in_file_mode(shared_home: Home, address: str) -> None:
 
 @pytest.mark.parametrize("guide", [GUIDES[0], pytest.param(GUIDES[1], marks=pytest.mark.long)])
 def test_verbatim_without_gpus_is_one_error(shared_home: Home, address: str, guide: str) -> None:
-    """Where CPU ranks are not wanted the error says which cluster has no GPU, and what to do."""
+    """The error says which cluster has no GPU, and what to do, where CPU ranks are not wanted."""
     done = guides.run(shared_home, f"{guide}_verbatim", address, TROUPE_CPU_RANKS="0")
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1, done.stderr
     text = done.stderr[done.stderr.index("DistributorError") :]

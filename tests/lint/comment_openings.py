@@ -4,24 +4,18 @@ None begins with a pronoun ("It", "Those"), a relative ("What", "Whether"), a ba
 ("Told") or a word that leans on the text before ("Of", "Likewise"): a reader would have to look for
 what the word stands for. Begin with a verb or with the noun that names the thing.
 
-A comment begins after code, and on a line whose neighbour above is no comment. What was there when
-the rule came is counted by folder in comment_openings.ratchet: a count may fall, never grow.
-`--write` writes the counts anew where they fell, `--list` prints all openings.
+A comment begins after code, and on a line whose neighbour above is no comment.
 """
 
 import ast
-import collections
 import io
-import json
 import pathlib
 import re
-import sys
 import tokenize
 import typing
 
 import tree
 
-RATCHET = "tests/lint/comment_openings.ratchet"
 RELATIVES = "what whatever which whichever who whoever whom whose whether where wherever"
 PRONOUNS = "it its they their them he that those such one"
 LEANING = "of likewise otherwise same"
@@ -75,11 +69,6 @@ def openings(name: str, text: str) -> list[Opening]:
     return sorted(each for each in texts if OPENING.match(each[1].lstrip("([ ")))
 
 
-def folder_of(name: str) -> str:
-    """Return the folder a file is counted under: its top folder, and the kind of source."""
-    return f"{name.split('/')[0]} {'Python' if name.endswith(('.py', '.pyi')) else 'C++'}"
-
-
 def sources() -> list[pathlib.Path]:
     """Return the sources the rule reads."""
     return [
@@ -90,31 +79,13 @@ def sources() -> list[pathlib.Path]:
 
 
 def main() -> None:
-    ratchet = tree.root() / RATCHET
-    allowed = json.loads(ratchet.read_text()) if ratchet.exists() else {}
-    found, paths = collections.defaultdict(list), sources()
-    for path in paths:
-        name = tree.relative(path)
-        for line, text in openings(name, path.read_text()):
-            found[folder_of(name)].append(f"{name}:{line}: begins with {text[:60]!r}")
-    if "--write" in sys.argv:
-        counts = {folder: len(each) for folder, each in found.items()}
-        if allowed:
-            counts = {
-                folder: min(count, allowed.get(folder, 0)) for folder, count in counts.items()
-            }
-        ratchet.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
-        allowed = counts
-    findings = []
-    for folder, texts in sorted(found.items()):
-        if "--list" in sys.argv:
-            print(*texts, sep="\n")
-        if len(texts) > allowed.get(folder, 0):
-            findings += texts
-            findings.append(
-                f"{folder}: {len(texts)} openings, and {RATCHET} allows {allowed.get(folder, 0)}: "
-                "begin with a verb, or with the noun that names the thing"
-            )
+    paths = sources()
+    findings = [
+        f"{tree.relative(path)}:{line}: begins with {text[:60]!r}: begin with a verb, or with the "
+        "noun that names the thing"
+        for path in paths
+        for line, text in openings(tree.relative(path), path.read_text())
+    ]
     tree.finish(findings, len(paths))
 
 

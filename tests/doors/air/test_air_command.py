@@ -191,7 +191,7 @@ def test_what_a_run_that_outlives_its_caller_logs_is_one_run_in_a_store_on_its_n
 def test_a_failure_has_the_commands_code_and_a_type_that_is_not_there_names_those_that_are(
     shared_home: Home, nodes: dict, tmp_path: Path
 ) -> None:
-    # One node alone: the other's end is not its own
+    # A single node alone: the other's end is not its own
     command = "test $NODE_RANK = 0 || exec sleep 600; echo last words; exit 7"
     failed = air(shared_home, "run", "-f", workload(tmp_path, command), "--watch", ok=False)
     assert failed.returncode == 7 and "last words" in failed.stdout, failed.stderr

@@ -148,7 +148,7 @@ def test_ranks_that_sit_in_a_call_with_the_gil_end_all_the_same(idle: Home, tmp_
     eventually(lambda: all(file.exists() for file in inside), what="both calls")
     gang.tell(1, "os._exit(3)")
     assert gang.failure(exceptions.LaunchError).rank == 1
-    assert gang.exit_codes() == [137, 3, 137]  # asked to stop, then SIGKILL
+    assert gang.exit_codes() == [137, 3, 137]  # first asked to stop, then SIGKILL
 
 
 def test_a_rank_that_does_not_leave_after_its_result_is_ended(idle: Home, tmp_path: Path) -> None:

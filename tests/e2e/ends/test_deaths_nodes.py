@@ -332,7 +332,7 @@ def test_the_head_stands_still(cluster: Home, second: Node, tmp_path: Path, long
                 lambda: "the head has not answered for " in second.log(),
                 what="the end of the session",
             )
-        gang.tell(0, "'first'")  # its end is kept until the head can take it
+        gang.tell(0, "'first'")  # the end is kept until the head can take it
         gang.failure(exceptions.GetTimeoutError, timeout=1)
     finally:
         os.kill(head, signal.SIGCONT)

@@ -215,7 +215,7 @@ def test_after_another_rank_s_failure_a_handler_has_the_whole_stop_grace(
 
     handle = train.submit(str(tmp_path))
     with pytest.raises(KeyError):
-        handle.result(60)  # of 90 s that the rank in the call would have
+        handle.result(60)  # far less than the 90 s that the rank in the call would have
     assert (tmp_path / "saved").exists()
     assert [(each["outcome"], each["exit_code"]) for each in handle.status()["rank_infos"]] == [
         ("failed", 1),
@@ -374,5 +374,5 @@ def test_a_second_ctrl_c_ends_it_now(home: Home, tmp_path: Path) -> None:
     program.send_signal(signal.SIGINT)
     eventually(lambda: len(caught(tmp_path)) == 2, what="the first interrupt")
     program.send_signal(signal.SIGINT)
-    program.communicate(timeout=60)  # of 120 s of grace
+    program.communicate(timeout=60)  # far less than the 120 s of grace
     assert not running(program.pid)

@@ -133,7 +133,7 @@ with troupe.init(num_cpus=3):
 
 
 def test_a_cause_of_whole_sentences_is_not_gone_on_with(idle: Home) -> None:
-    """Otherwise its last line would read as a part of what follows."""
+    """Method: otherwise the last line of the cause would read as a part of what follows."""
 
     @distributed(processes=1, remote=True)
     def fails() -> None:

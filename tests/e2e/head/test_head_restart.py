@@ -239,7 +239,7 @@ print(troupe.get(maker.end.remote()), flush=True)
 def test_an_actor_hears_of_the_actors_that_it_has_made_from_the_head_that_comes_back(
     home: Home, tmp_path: Path
 ) -> None:
-    """One actor has no room before the head is killed, and begins after it came back."""
+    """An actor has no room before the head is killed, and begins after it came back."""
     head = start(home)
     driver = Driver(NESTED.format(address=head["address"], gate=str(tmp_path / "go")))
     assert driver.line() == "made"

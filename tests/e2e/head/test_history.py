@@ -48,7 +48,7 @@ def test_what_a_register_can_do_is_accepted(rows: list[tuple]) -> None:
     [
         [("put", "a", 0, 1, "ok"), ("get", None, 2, 3, None)],  # lost
         [("put", "a", 0, 1, "ok"), ("get", None, 2, 3, ("a", 2))],  # doubled
-        [("create", "a", 0, 1, "exists")],  # its own repeat
+        [("create", "a", 0, 1, "exists")],  # a own repeat
         [("create", "a", 0, 1, "ok"), ("create", "b", 2, 3, "ok")],  # two winners
         [
             ("put", "a", 0, 5, "ok"),

@@ -102,7 +102,7 @@ def test_a_clock_that_jumps_by_months_disturbs_nothing(
         def round_of_all() -> dict:
             driver.stdin.write("go\n")
             driver.stdin.flush()
-            for line in driver.stdout:  # those of the launches as well
+            for line in driver.stdout:  # times of the launches as well
                 if line.startswith("said "):
                     return json.loads(line.removeprefix("said "))
             raise AssertionError("the driver has ended")

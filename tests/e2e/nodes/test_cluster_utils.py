@@ -130,7 +130,7 @@ def test_calls_wait_for_as_long_as_an_actor_has_no_room_to_be_started_again(home
         )
         called = actor.node.remote()
         ready, _ = troupe.wait([called], timeout=6)
-        if ready:  # made before this handle heard from the head: the next one knows
+        if ready:  # bound before this handle heard from the head: the next one knows
             with pytest.raises(exceptions.ActorUnavailableError, match="being started again"):
                 troupe.get(called)
             called = actor.node.remote()

@@ -148,7 +148,7 @@ def test_what_a_frame_has_room_for_reaches_an_actor_that_is_not_there_yet(
     actor = on(hosts["b"])
     assert (
         troupe.get(actor.echo.remote(value), timeout=60) == value
-    )  # sent before its host was known
+    )  # submitted before its host was known
     troupe.kill(actor)
 
 

@@ -387,7 +387,7 @@ class Unloadable:
 
 
 def test_many_refs_of_which_some_are_loaded(idle: Home) -> None:
-    """One is loaded twice; and refs of a value whose loading ends in an exception half-way."""
+    """A ref is loaded twice; and refs of a value whose loading ends in an exception half-way."""
     made = start()
     refs = [troupe.put(i) for i in range(19)] + [troupe.put(np.full(MIB, 9, dtype=np.uint8))]
     for value in (

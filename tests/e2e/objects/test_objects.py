@@ -178,7 +178,7 @@ def test_large_arguments_of_the_first_calls(idle: Home) -> None:
         (3 * MIB, 9),
         (40 * MIB, 9),
     ]
-    early = troupe.remote(Reader).remote()  # one fits into the frame, the other does not
+    early = troupe.remote(Reader).remote()  # the fits into the frame, the other does not
     assert (
         troupe.get(early.sizes_of.remote(b"x" * (12 * MIB), b"y" * (12 * MIB)), timeout=30)
         == [12 * MIB] * 2

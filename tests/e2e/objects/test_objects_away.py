@@ -203,7 +203,7 @@ def test_values_of_every_kind_and_size(hosts: dict[str, str]) -> None:
     )
     assert (
         troupe.get(early.size_of.remote(b"q" * (50 * MIB)), timeout=60) == 50 * MIB
-    )  # its host was not known
+    )  # the host was not known
     troupe.get(made.drop.remote(), timeout=60)
     all_released(made, early)
     troupe.kill(made)

@@ -355,7 +355,7 @@ def test_many_refs(hosts: dict[str, str]) -> None:
 
 
 def test_an_actor_that_nobody_called_yet_gets_refs(hosts: dict[str, str]) -> None:
-    """Its place is not known when the call is made."""
+    """The actor's place is not known when the call is made."""
     strategy = NodeAffinitySchedulingStrategy(hosts["b"], soft=False)
     ref = troupe.put({"inner": troupe.put(5), "bulk": np.zeros(2 * MIB, dtype=np.uint8)})
     made = troupe.remote(Keeper).options(scheduling_strategy=strategy).remote()

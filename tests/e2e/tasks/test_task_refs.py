@@ -209,7 +209,7 @@ def test_functions_hold_the_refs_that_they_capture(idle: Home) -> None:
     assert troupe.get([both.remote() for _ in range(20)], timeout=WAIT_S) == [(6, "small")] * 20
     (other,) = troupe.get(
         troupe.remote(lambda: [both]).remote(), timeout=WAIT_S
-    )  # sent along with its refs
+    )  # travels with its refs
     assert troupe.get(other.remote(), timeout=WAIT_S) == (6, "small")
     del large, small, both, other
     nothing_left()

@@ -25,7 +25,7 @@ _STDOUT_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a host.
+    """The fate of a host.
 
     Attributes:
         host: the host.
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class _Attempt:
-    """One host's ssh client until its node has joined."""
+    """The ssh client of one host until its node has joined."""
 
     def __init__(self, host: Host, started: connections.Started, timeout_s: float) -> None:
         self.host = host

@@ -56,7 +56,7 @@ class View:
     others_wait: bool  # tasks of another kind of this process wait
     strangers_wait: bool = False  # others of the cluster do
     may_borrow: int = 0  # processes that have room in what the task here, which waits, holds
-    starting: int = 0  # those of `asked` that have room, and start there
+    starting: int = 0  # requests of `asked` that have room, and start there
 
 
 @dataclasses.dataclass(frozen=True)

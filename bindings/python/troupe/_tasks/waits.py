@@ -51,7 +51,7 @@ class Lending:
                 if leases is None:
                     self._say(0.0)
             if leases is not None:
-                leases.wake()  # its thread counts the CPUs in use
+                leases.wake()  # the thread counts the CPUs in use
             yield
         finally:
             with self._lock:

@@ -29,7 +29,7 @@ from troupe._tracking import loopback, node as _node, rule, runs
 from troupe._tracking.node import NodeMetrics
 
 OPEN_S = 20.0  # for the run to be there, once MLflow is imported
-OPEN_LOCAL_S = 80.0  # where the caller's store is created first, or MLflow is being imported
+OPEN_LOCAL_S = 80.0  # limit if the caller's store is created first, or MLflow is being imported
 END_S = 30.0
 TAG_S = 10.0
 HEARD_S = 10.0  # for the caller to hear the last word

@@ -66,7 +66,7 @@ def of(job: Command, nodes: Sequence[Mapping[str, float]], kind: Kind) -> Plan:
     if name in (
         MPI,
         DEEPSPEED,
-    ):  # one rank of the launch on each node, whose processes a launcher starts
+    ):  # a rank of the launch on each node, whose processes a launcher starts
         ranks, gpus = count, gpus * each
     threads = _threads(nodes, kind, on_one)
     processes = {MPI: each, DEEPSPEED: each, RAY: threads}.get(name, 1)

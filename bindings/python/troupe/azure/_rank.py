@@ -54,7 +54,7 @@ class JobStart:
     experiment: str = ""
     tasks: tuple[
         tuple[str, int], ...
-    ] = ()  # of TensorFlow: (type, count), in the order of the ranks
+    ] = ()  # TensorFlow's tasks: (type, count), in the order of the ranks
     serving: tuple[str, ...] = ("ps",)  # types of these that are ended once all that train have
     run: Mapping[str, Any] | None = (
         None  # name of the run in MLflow, where no address reaches it; None: MLflow's own choice

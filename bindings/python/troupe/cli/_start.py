@@ -220,7 +220,7 @@ def _join(
     args = [*node, f"--listen={listen}"] if listen else node
     lifeline = (
         os.pipe()[0] if block else None
-    )  # its other end belongs to this process alone: the node ends with it
+    )  # the other end belongs to this process alone: the node ends with it
     worker = node_start.start(
         address, folder, args, log=folder / "worker.log", token_file=token_file, lifeline=lifeline
     )

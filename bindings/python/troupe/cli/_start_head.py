@@ -69,7 +69,7 @@ def _start_head(
 ) -> tuple[list[executables.Started], dict[str, Any]]:
     resumed = _state_to_resume(cluster, new)
     if resumed and port is None:
-        resumed.require_whole()  # its nodes look for it at the old address
+        resumed.require_whole()  # the head's nodes look for it at the old address
     listen, port = _address_of(listen, port, resumed)
     root = home.state_root()
     home.require_writable(root)

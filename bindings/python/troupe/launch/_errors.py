@@ -243,7 +243,7 @@ def _what_happened(info: dict[str, Any], cause: str) -> tuple[str, bool]:
         return f"raised {cause}", True
     if kind == FailureKind.EXITED and failure["pid"]:  # the process was seen to end
         return f"exited with code {failure['exit_code']}", False
-    if kind == FailureKind.RETURNED_EARLY:  # it returned on its own while others needed it
+    if kind == FailureKind.RETURNED_EARLY:  # the rank returned on its own while others needed it
         return cause, True
     if kind == FailureKind.NO_VALUE:
         own = [each["cause"] for each in info["rank_infos"] if each["rank"] == failure["rank"]]

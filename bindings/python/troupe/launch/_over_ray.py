@@ -23,7 +23,7 @@ class OverRay:
         functools.update_wrapper(wrapper, function)
         self.__func__ = getattr(
             function, "__func__", function
-        )  # its captured values are looked up there
+        )  # the captured values are looked up there
         self._function = function
 
     def __reduce__(self) -> tuple[Any, ...]:

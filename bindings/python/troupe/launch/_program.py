@@ -129,7 +129,7 @@ def start(
     runtime_env = dict(options.runtime_env)
     inherit = options.inherit_env
     if not same_host:
-        if program.setup is None:  # such a program makes a directory itself
+        if program.setup is None:  # the program makes makes a directory itself
             runtime_env.setdefault("working_dir", os.getcwd())
     elif program.executes:
         inherit = (*inherit, "PATH")  # the caller's PATH decides which `python` is meant

@@ -28,7 +28,7 @@ class RankZero:
         functools.update_wrapper(self, function)
         self.__func__ = getattr(
             function, "__func__", function
-        )  # its captured values are looked up there
+        )  # the captured values are looked up there
         self._function, self._arguments, self._files = function, tuple(arguments), tuple(files)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -192,7 +192,7 @@ class RunConfig:
         if given is not None and not isinstance(given, cls):
             if isinstance(
                 given, getattr(_train, cls.__name__)
-            ):  # those of troupe.train, which Ray's programs import for them
+            ):  # keys of troupe.train, which Ray's programs import for them
                 return cls(**{field: getattr(given, field) for field in given.__dataclass_fields__})
             raise TypeError(f"RunConfig({name}={given!r}): a {cls.__name__}")
         return cls() if given is None else given

@@ -152,7 +152,8 @@ def _bring_up(
             shown.append(Outcome(host, node=found.record.node, was_up=True))
             continue
         missing.append(host)
-        if found is not None and alive:  # whoever started it was killed before the node had joined
+        # The process that started it was killed before the node had joined
+        if found is not None and alive:
             unfinished.append(found)
     connections.end(unfinished, connections.KILL_GRACE_S)
     attempts.Attempts(folder, address, token, wait_s).run(missing, shown.append)

@@ -147,7 +147,7 @@ class HyperBandScheduler(Scheduler):
             bracket.milestone = int(min(bracket.milestone * self._eta, self._max_t))
             ranked = sorted(
                 bracket.live, key=bracket.live.__getitem__
-            )  # of equal ones, trials that were added later are better
+            )  # among equal ones, trials that were added later are better
             actions += self._stops(
                 bracket,
                 ranked[: -bracket.keep],
