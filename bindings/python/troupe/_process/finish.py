@@ -88,16 +88,9 @@ def _release() -> None:
     threading.excepthook = lambda said: (
         None
     )  # Python stops daemon threads here; these find their program's objects gone
-    modules = {
-        id(vars(module))
-        for module in list(sys.modules.values())
-        if isinstance(module, types.ModuleType)
-    }
     for held in _held:
         held.clear()
-    spaces = [
-        function.__globals__ for function in _let_go if id(function.__globals__) not in modules
-    ]
+    spaces = [function.__globals__ for function in _let_go if not _is_of_a_module(function)]
     _let_go.clear()
     for names in [*spaces, *map(vars, sources.modules_of_the_program())]:
         for name in [
@@ -107,6 +100,15 @@ def _release() -> None:
         ]:
             names.pop(name, None)
     gc.collect()
+
+
+def _is_of_a_module(function: types.FunctionType) -> bool:
+    names = (function.__module__, function.__globals__.get("__name__"))
+    return any(
+        function.__globals__ is getattr(sys.modules.get(name), "__dict__", None)
+        for name in names
+        if isinstance(name, str)
+    )
 
 
 _PLAIN = (

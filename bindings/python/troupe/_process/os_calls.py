@@ -58,12 +58,11 @@ def raise_oom_score(by: int) -> None:
     Raising needs no privilege; one that is higher already stays. A failure changes nothing.
     """
     try:
-        with open(f"/proc/{os.getppid()}/oom_score_adj", encoding="ascii") as file:
+        with open(f"/proc/{os.getppid()}/oom_score_adj", "rb", buffering=0) as file:
             score = min(int(file.read()) + by, 1000)
-        with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
-            if int(file.read()) < score:
-                file.seek(0)
-                file.write(str(score))
+        with open("/proc/self/oom_score_adj", "r+b", buffering=0) as own:  # no codec is loaded
+            if int(own.read()) < score:
+                own.write(str(score).encode())
     except (OSError, ValueError):
         return
 

@@ -49,7 +49,7 @@ from collections.abc import Callable
 from troupe import exceptions
 from troupe._base.identity import PYTHON_VERSION
 from troupe._cluster import session, variables
-from troupe._code import packages, runtime_env
+from troupe._code import packages, runtime_env, sources
 from troupe._process import (
     os_calls,
     prefork,
@@ -324,6 +324,7 @@ def main() -> None:
 
         _native.gloo_tells_of_ends()  # once here, and not in each rank that makes a group
     _threads.find()
+    sources.note_loaded()
     gc.collect()
     gc.disable()
     gc.freeze()
