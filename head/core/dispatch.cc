@@ -279,6 +279,9 @@ void OnTick(Turn& turn) {
       case TimerKind::kArchive:
         OnArchiveTimer(turn);
         break;
+      case TimerKind::kMoved:
+        OnMovedTimer(turn);
+        break;
       case TimerKind::kEnding:
         OnEndingTimer(turn, LaunchId(id));
         break;

@@ -67,6 +67,7 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
     token.created_lived_us = LivedMark(turn);
     if (state_.tokens.count(token.id) == 0) turn.Append(std::move(token));
   }
+  RememberMoved(turn);
   CountAccounts(turn);
   AwaitNodes(turn);
   AwaitOwners(turn);

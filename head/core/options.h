@@ -56,10 +56,12 @@ struct CoreOptions {
   std::size_t dead_actors_max = 1000;
   /// True if the shell has an archive; without one ended launches stay in memory for the retention.
   bool archives = false;
-  /// Launches that are over and in memory, and how long each stays there: a submission may be
-  /// repeated for so long by who got no answer (archive/records.h).
+  /// Launches that are over and in memory (archive/records.h).
   std::size_t ended_max = 10'000;
-  std::uint64_t ended_least_us = 60'000'000;
+  /// For so long after the end of its launch a submission may be repeated by who got no answer.
+  std::uint64_t repeats_us = 60'000'000;
+  /// Submissions whose launches moved to the archive within that time before this start.
+  std::vector<RequestId> moved;
   std::uint32_t ranks_max = 65536;
   Preemption preemption = Preemption::kNever;
   /// True if a request that no node can hold waits for one that joins, whether or not its maker

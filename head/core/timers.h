@@ -21,7 +21,8 @@ enum class TimerKind : std::uint8_t {
   kWait,           // deadline of a WaitMarker
   kActorRecreate,  // silence long enough to re-create an actor
   kRetention,
-  kArchive,  // launches that are over and were too young to move to the archive
+  kArchive,  // records that could not be written to the archive
+  kMoved,    // submissions whose launches are there, and that nobody repeats any more
   kEnding,  // grace of ranks that were told to stop
   kReform,  // ranks that have not come to the re-form of their group
   kHang,    // ranks that others wait for, and that are asked

@@ -3,6 +3,7 @@
 #include <absl/strings/ascii.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -58,13 +59,13 @@ std::optional<std::pair<LaunchId, LaunchId>> RangeOf(const std::string& prefix) 
   return std::pair(*first, *last);
 }
 
-LaunchId IdOf(std::string_view bytes) {
+Id128 IdOf(std::string_view bytes) {
   Id128 id;
   for (std::size_t i = 0; i < bytes.size() && i < 16; ++i) {
     std::uint64_t& half = i < 8 ? id.hi : id.lo;
     half = half << 8 | static_cast<unsigned char>(bytes[i]);
   }
-  return LaunchId(id);
+  return id;
 }
 
 void BindBlob(sqlite3_stmt* statement, int column, std::string_view bytes) {
@@ -160,35 +161,44 @@ Status SqliteArchive::Write(const std::vector<EndedRecord>& records) {
 }
 
 Status SqliteArchive::WriteAll(const std::vector<EndedRecord>& records) {
-  for (const EndedRecord& record : records) TROUPE_TRY(WriteOne(record));
+  constexpr const char* kEnded =
+      "INSERT OR REPLACE INTO ended(launch, crc, payload, attachment, submitted_us, lived_us, "
+      "request, job) VALUES(?, ?, ?, ?, ?, ?, ?, ?)";
+  constexpr const char* kReturned =
+      "INSERT OR REPLACE INTO returned(launch, crc, payload, attachment, position) "
+      "VALUES(?, ?, ?, ?, ?)";
+  sqlite3_stmt* made = nullptr;
+  if (sqlite3_prepare_v2(db_, kEnded, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
+  const ArchiveStatement ended(made, sqlite3_finalize);
+  if (sqlite3_prepare_v2(db_, kReturned, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
+  const ArchiveStatement returned(made, sqlite3_finalize);
+  for (const EndedRecord& record : records)
+    TROUPE_TRY(WriteOne(record, ended.get(), returned.get()));
   const auto removed = Remove("number <= (SELECT max(number) FROM ended) - " +
                               std::to_string(kArchivedMax));
   return removed.status();
 }
 
-Status SqliteArchive::WriteOne(const EndedRecord& record) {
+Status SqliteArchive::WriteOne(const EndedRecord& record, sqlite3_stmt* ended,
+                               sqlite3_stmt* returned) {
   const std::string launch = BytesOf(record.launch);
   const std::string request = record.request.IsNil() ? "" : BytesOf(record.request);
   for (std::size_t i = 0; i < record.events.size(); ++i) {
-    const char* sql = i == 0
-                          ? "INSERT OR REPLACE INTO ended(launch, crc, payload, attachment, "
-                            "submitted_us, lived_us, request, job) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
-                          : "INSERT OR REPLACE INTO returned(launch, crc, payload, attachment, "
-                            "position) VALUES(?, ?, ?, ?, ?)";
-    sqlite3_stmt* made = nullptr;
-    if (sqlite3_prepare_v2(db_, sql, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
-    const ArchiveStatement insert(made, sqlite3_finalize);
+    sqlite3_stmt* insert = i == 0 ? ended : returned;
+    sqlite3_clear_bindings(insert);
     const Row row{i, record.events[i]};
     TROUPE_ASSIGN(const RowBytes bytes, EncodeRow(row, options_.seal.get()));
-    BindBlob(made, 1, launch);
-    BindNumber(made, 2, bytes.crc);
-    BindBlob(made, 3, bytes.payload);
-    BindBlob(made, 4, row.event.attachment);
-    BindNumber(made, 5, i == 0 ? record.submitted_us : i);
-    if (i == 0) BindNumber(made, 6, record.lived_us);
-    if (i == 0 && !request.empty()) BindBlob(made, 7, request);
-    if (i == 0 && !record.job.empty()) BindText(made, 8, record.job);
-    if (sqlite3_step(made) != SQLITE_DONE) return Error("write");
+    BindBlob(insert, 1, launch);
+    BindNumber(insert, 2, bytes.crc);
+    BindBlob(insert, 3, bytes.payload);
+    BindBlob(insert, 4, row.event.attachment);
+    BindNumber(insert, 5, i == 0 ? record.submitted_us : i);
+    if (i == 0) BindNumber(insert, 6, record.lived_us);
+    if (i == 0 && !request.empty()) BindBlob(insert, 7, request);
+    if (i == 0 && !record.job.empty()) BindText(insert, 8, record.job);
+    const int code = sqlite3_step(insert);
+    sqlite3_reset(insert);
+    if (code != SQLITE_DONE) return Error("write");
   }
   return absl::OkStatus();
 }
@@ -256,7 +266,7 @@ Status SqliteArchive::Select(const std::string& which, const std::vector<Bound>&
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(made)) == SQLITE_ROW) {
     EndedRecord record;
-    record.launch = IdOf(BlobColumn(made, 0));
+    record.launch = LaunchId(IdOf(BlobColumn(made, 0)));
     record.submitted_us = static_cast<std::uint64_t>(sqlite3_column_int64(made, 1));
     record.lived_us = static_cast<std::uint64_t>(sqlite3_column_int64(made, 2));
     const auto crc = static_cast<std::uint32_t>(sqlite3_column_int64(made, 3));
@@ -291,6 +301,25 @@ Status SqliteArchive::AddReturned(EndedRecord& record) {
     record.events.push_back(std::move(event));
   }
   return code == SQLITE_DONE ? absl::OkStatus() : Error("read");
+}
+
+StatusOr<std::vector<RequestId>> SqliteArchive::LatestRequests(std::uint64_t within_us,
+                                                               std::size_t most) {
+  constexpr const char* kSelect =
+      "SELECT request FROM ended WHERE lived_us > (SELECT max(lived_us) FROM ended) - ? AND "
+      "request IS NOT NULL ORDER BY lived_us DESC LIMIT ?";
+  sqlite3_stmt* made = nullptr;
+  if (sqlite3_prepare_v2(db_, kSelect, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
+  const ArchiveStatement select(made, sqlite3_finalize);
+  BindNumber(made, 1, within_us);
+  BindNumber(made, 2, most);
+  std::vector<RequestId> found;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(made)) == SQLITE_ROW)
+    found.push_back(RequestId(IdOf(BlobColumn(made, 0))));
+  if (code != SQLITE_DONE) return Error("read");
+  std::reverse(found.begin(), found.end());
+  return found;
 }
 
 StatusOr<std::size_t> SqliteArchive::Remove(const std::string& which) {

@@ -43,6 +43,9 @@ class SqliteArchive {
   /// the oldest of more than kArchivedMax.
   Status Write(const std::vector<EndedRecord>& records);
   StatusOr<std::vector<EndedRecord>> Read(const ArchiveQuery& query);
+  /// Returns the submissions of the records that ended within `within_us` before the latest one,
+  /// the oldest first.
+  StatusOr<std::vector<RequestId>> LatestRequests(std::uint64_t within_us, std::size_t most);
   /// Removes those that ended before that lived time, a thousand at most; returns how many.
   StatusOr<std::size_t> Forget(std::uint64_t until_us);
 
@@ -52,7 +55,7 @@ class SqliteArchive {
   Status Connect(int flags);
   Status MakeTables();
   Status WriteAll(const std::vector<EndedRecord>& records);
-  Status WriteOne(const EndedRecord& record);
+  Status WriteOne(const EndedRecord& record, sqlite3_stmt* ended, sqlite3_stmt* returned);
   StatusOr<std::size_t> Remove(const std::string& which);
   /// A value bound to the `?` of a statement: a number, a blob or a text.
   struct Bound;

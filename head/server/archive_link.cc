@@ -17,6 +17,15 @@ ReadArchive ReaderOfArchive(const SqliteOptions& options) {
   };
 }
 
+std::vector<RequestId> MovedSince(SqliteArchive& archive, std::uint64_t repeats_us) {
+  StatusOr<std::vector<RequestId>> moved =
+      archive.LatestRequests(repeats_us, MovedSubmissions::kMovedMax);
+  if (moved.ok()) return *std::move(moved);
+  Log(LogLevel::kWarning, "submissions whose launches are in the archive are not remembered",
+      {{"why", MessageOf(moved.status())}});
+  return {};
+}
+
 void ArchiveLink::Serve(Effects& effects, const Answer& answer) {
   if (!effects.archive.empty()) {
     async::asio::post(thread_.executor(), [this, answer, records = std::move(effects.archive)] {

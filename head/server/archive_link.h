@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "head/core/io.h"
 #include "head/journal/sqlite_archive.h"
@@ -17,6 +18,10 @@ namespace troupe::head {
 /// Reads the archive in this folder on the caller's thread, by a connection of its own, which is
 /// opened with the first call. For one thread.
 ReadArchive ReaderOfArchive(const SqliteOptions& options);
+
+/// Returns the submissions of the launches in the archive that ended within `repeats_us` before the
+/// latest one; logs an error of the archive, and returns none.
+std::vector<RequestId> MovedSince(SqliteArchive& archive, std::uint64_t repeats_us);
 
 class ArchiveLink {
  public:

@@ -135,15 +135,12 @@ class HeadProcess {
     const SqliteOptions sqlite = OptionsOfSqlite();
     TROUPE_ASSIGN(journal_, SqliteJournal::Open(sqlite));
     TROUPE_ASSIGN(std::unique_ptr<SqliteArchive> archive, SqliteArchive::Open(sqlite));
-    over_.archive.emplace(loop_.get_executor(), std::move(archive));
-    over_.job_logs.emplace(loop_.get_executor(), folder_->head);
     CoreOptions core;
     core.archives = true;
+    core.moved = MovedSince(*archive, core.repeats_us);
+    over_.archive.emplace(loop_.get_executor(), std::move(archive));
+    over_.job_logs.emplace(loop_.get_executor(), folder_->head);
     core.ended_max = options_.ended_max;
-    core.ended_least_us = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(
-            TestLimit("ended_least", std::chrono::microseconds(core.ended_least_us)))
-            .count());
     core.cluster = folder_->authority.cluster_id();
     core.pid = getpid();
     core.boot_id = os::BootId();

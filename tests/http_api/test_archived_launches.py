@@ -95,9 +95,7 @@ class Archived:
 
 @pytest.fixture(scope="module")
 def archived(shared_home: Home) -> Iterator[Archived]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TROUPE_TEST_LIMITS", "ended_least=0.001")
-        made = Archived(shared_home)
+    made = Archived(shared_home)
     try:
         yield made
     finally:

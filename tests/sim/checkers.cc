@@ -84,14 +84,16 @@ void Checker::OnDurable(const head::Row& row) {
   durable_ = row.sequence;
   const wire::EventBody& body = row.event.body;
   if (const auto* submitted = wire::GetIf<wire::LaunchSubmitted>(&body)) {
-    specs_[submitted->launch] = submitted->spec;
+    submitted_.specs[submitted->launch] = submitted->spec;
+    Expect(submitted_.requests.insert(submitted->request).second,
+           "AR-4: a submission made two launches");
   } else if (const auto* begun = wire::GetIf<wire::EpochBegun>(&body)) {
-    Expect(begun->epoch - preempted_[begun->launch] <= specs_[begun->launch].attempts_max,
+    Expect(begun->epoch - preempted_[begun->launch] <= submitted_.specs[begun->launch].attempts_max,
            "a launch had more attempts than it may have");
     Expect(begun->epoch > epochs_[begun->launch], "S8: an epoch began twice");
     Expect(markers_.count(begun->launch) == 0, "S4: an epoch began after the marker");
     epochs_[begun->launch] = begun->epoch;
-    Expect(IsEven(specs_[begun->launch], begun->ranks),
+    Expect(IsEven(submitted_.specs[begun->launch], begun->ranks),
            "P8: a launch's ranks are not over as many nodes as it said, as evenly as can be");
   } else if (const auto* finished = wire::GetIf<wire::RankFinished>(&body)) {
     OnFinished(finished->done);
@@ -113,7 +115,7 @@ void Checker::OnDurable(const head::Row& row) {
            "E2: the blame is on a rank whose collective failed since another rank ended");
     if (failed->preempted) {
       Expect(preempts_, "a launch was preempted without a policy that says so");
-      Expect(specs_[failed->launch].attempts_max > 1,
+      Expect(submitted_.specs[failed->launch].attempts_max > 1,
              "a launch was preempted that may start only once");
       ++preempted_[failed->launch];
     }
@@ -131,7 +133,7 @@ void Checker::OnDurable(const head::Row& row) {
     if (marker.outcome == wire::Outcome::kSucceeded) {
       Expect(failed_[marker.launch] != marker.epoch, "E1: success after the failure of a rank");
       const std::size_t died = groups_.died[{marker.launch, marker.epoch}].size();
-      const wire::LaunchSpec& spec = specs_[marker.launch];
+      const wire::LaunchSpec& spec = submitted_.specs[marker.launch];
       Expect(died == 0 || spec.ranks - died >= std::max(1u, spec.ranks_min),
              "R5: success with fewer ranks than there must be");
       groups_.outlived += died > 0 ? 1 : 0;
@@ -146,7 +148,7 @@ void Checker::OnFinished(const wire::RankDone& done) {
   const bool failed = done.outcome == wire::Outcome::kFailed;
   if (failed && done.failure.kind == wire::FailureKind::kHung) {
     ++groups_.hung;
-    Expect(specs_[done.launch].hang_ms > 0,
+    Expect(submitted_.specs[done.launch].hang_ms > 0,
            "H1: a rank of a launch without hang_timeout was ended");
     Expect(groups_.late[{done.launch, done.epoch}].count(done.rank) > 0,
            "H2: a rank was ended that had said that it is no later than others");
@@ -162,7 +164,7 @@ void Checker::OnFinished(const wire::RankDone& done) {
 }
 
 void Checker::OnReplaced(const wire::RankReplaced& replaced) {
-  Expect(specs_[replaced.launch].on_rank_death == wire::RankDeath::kReplace,
+  Expect(submitted_.specs[replaced.launch].on_rank_death == wire::RankDeath::kReplace,
          "RP1: a process took the place of a rank of a launch that does not want that");
   ++groups_.replaced;
   groups_.moved += replaced.node.IsNil() ? 0 : 1;
@@ -173,8 +175,9 @@ void Checker::OnReplaced(const wire::RankReplaced& replaced) {
 
 // As the protocol says it, told here from the journal alone: a death, of a launch that goes on.
 bool Checker::MayDie(const wire::RankDone& done) const {
-  const auto spec = specs_.find(done.launch);
-  if (spec == specs_.end() || spec->second.on_rank_death == wire::RankDeath::kFail) return false;
+  const auto spec = submitted_.specs.find(done.launch);
+  if (spec == submitted_.specs.end()) return false;
+  if (spec->second.on_rank_death == wire::RankDeath::kFail) return false;
   if (groups_.rosters.count({done.launch, done.epoch}) == 0) return false;
   const bool raised = !done.failure.exception_type.empty() && done.failure.signal == 0;
   return done.outcome == wire::Outcome::kFailed && !done.failure.symptom && !raised;
@@ -193,7 +196,7 @@ void Checker::OnReformed(const wire::GroupReformed& formed) {
     Expect(came.count(rank) > 0, "R3: a group was formed with a rank that had not come to it");
     Expect(groups_.died[key].count(rank) == 0, "R3: a group was formed with a rank that had died");
   }
-  if (specs_[formed.launch].on_rank_death == wire::RankDeath::kReplace)
+  if (submitted_.specs[formed.launch].on_rank_death == wire::RankDeath::kReplace)
     Expect(groups_.died[key].empty(),
            "RP2: a group was formed while the place of a rank was empty");
   groups_.formed[key] = formed;
@@ -353,8 +356,8 @@ void Checker::CheckAfter(const head::State& state) {
 std::uint64_t Checker::followed() const {
   std::uint64_t count = 0;
   for (const auto& [id, marker] : markers_) {
-    const auto spec = specs_.find(id);
-    if (marker.outcome != wire::Outcome::kSucceeded || spec == specs_.end()) continue;
+    const auto spec = submitted_.specs.find(id);
+    if (marker.outcome != wire::Outcome::kSucceeded || spec == submitted_.specs.end()) continue;
     for (const wire::EnvVar& each : spec->second.environment.env) {
       if (each.name == head::kJobAfter) ++count;
     }

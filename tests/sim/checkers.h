@@ -103,7 +103,10 @@ class Checker {
   std::string failure_;
   std::uint64_t durable_ = 0;
   bool preempts_ = false;
-  std::map<LaunchId, wire::LaunchSpec> specs_;
+  struct Submitted {
+    std::map<LaunchId, wire::LaunchSpec> specs;
+    std::set<RequestId> requests;
+  } submitted_;
   std::map<LaunchId, std::uint64_t> preempted_;    // so many of its epochs
   std::map<LaunchId, wire::Marker> markers_;       // in the journal
   std::map<LaunchId, std::uint64_t> epochs_;       // last one begun

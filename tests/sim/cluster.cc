@@ -81,6 +81,12 @@ class Run {
     if (!work_.outlives_node) {  // nobody may wait for it for long
       colleagues_.emplace(seed, loop_, plan_, checker_, *head_, work_.workers);
     }
+    if (Prng(seed ^ 0x61726368).Chance(300)) {  // launches leave memory soon after their end
+      head_->tune = [](head::CoreOptions& options) {
+        options.archives = true;
+        options.ended_max = 1;
+      };
+    }
     head_->worker_lives = [this](const NodeId& id) {
       const WorkerHost* worker = WorkerOf(id);
       return worker != nullptr && !worker->Refuses();

@@ -1,5 +1,6 @@
 #include "tests/sim/head_host.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "head/core/snapshot.h"
@@ -13,6 +14,7 @@ void HeadHost::Start() {
   if (plan_.preempts) options.preemption = head::Preemption::kRestartable;
   options.keep_after = plan_.preempts ? Duration::zero() : plan_.keep_after;
   if (tune) tune(options);
+  options.moved = LatestMoved();
   core_.emplace(options, head::Seams{random_, mint_});
   std::uint64_t last = 0;
   const Status replayed = disk_.Replay([&](const head::Row& row) {
@@ -188,13 +190,28 @@ void HeadHost::WriteArchive(std::vector<head::EndedRecord> records) {
   });
 }
 
+std::vector<RequestId> HeadHost::LatestMoved() const {
+  std::uint64_t latest_us = 0;
+  for (const auto& [launch, record] : archive_) latest_us = std::max(latest_us, record.lived_us);
+  std::vector<RequestId> moved;
+  for (const auto& [launch, record] : archive_) {
+    const bool late = record.lived_us + options.repeats_us > latest_us;
+    if (late && !record.request.IsNil()) moved.push_back(record.request);
+  }
+  return moved;
+}
+
 void HeadHost::ReadArchive(const head::Recall& recall) {
   loop_.In(Ms(1), "recall", [this, life = life_, recall] {
     if (life != life_) return;
     head::Recalled found;
     found.session = recall.session;
     found.ticket = recall.ticket;
-    const auto known = archive_.find(recall.query.launch);
+    const head::ArchiveQuery& query = recall.query;
+    const auto known = std::find_if(archive_.begin(), archive_.end(), [&](const auto& each) {
+      return query.by == head::ArchiveQuery::By::kRequest ? each.second.request == query.request
+                                                          : each.first == query.launch;
+    });
     if (known != archive_.end()) found.records.push_back(known->second);
     Feed(found);
   });

@@ -58,6 +58,7 @@ class HeadHost {
   void Commit();
   void WriteArchive(std::vector<head::EndedRecord> records);
   void ReadArchive(const head::Recall& recall);
+  std::vector<RequestId> LatestMoved() const;
   void Arm(Instant due);
 
   SimLoop& loop_;

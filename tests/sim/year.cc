@@ -177,6 +177,7 @@ class Year {
     AtMost(state.launches.size(), kEndedMax + kLaunchesADay, "launches");
     AtMost(state.ended.size(), state.launches.size(), "launches that are over");
     AtMost(state.requests.size(), state.launches.size(), "submissions");
+    AtMost(state.ended.moved.size(), 0, "submissions of launches in the archive");
     AtMost(state.tombstones.size(), head::kTombstonesMax, "outcomes");
     AtMost(state.actors.size(), kDeadActorsMax + kActorsADay, "actors");
     AtMost(state.dead_actors.size(), kDeadActorsMax, "dead actors");

@@ -17,10 +17,12 @@
 namespace troupe::head {
 namespace {
 
-// In one transaction of the archive.
-constexpr std::size_t kMoveBatch = 64;
-// After records could not be written, at the earliest.
-constexpr std::uint64_t kWriteAgainUs = 1'000'000;
+// In one transaction of the archive. A commit costs as much for one record as for hundreds; more at
+// once would hold up the head's loop and requests for records.
+constexpr std::size_t kMoveLeast = 64;
+constexpr std::size_t kMoveMost = 512;
+// After records could not be written.
+constexpr Duration kWriteAgain = std::chrono::seconds(1);
 
 // The launch that a request is about, of the requests that launches which are over are asked for
 // by.
@@ -56,13 +58,14 @@ std::optional<ArchiveQuery> NeedOfList(const State& state, const wire::ListLaunc
   return query;
 }
 
-// Returns the query that this request needs; nullopt: none.
+// Returns what has to be read for this request; nullopt: nothing.
 std::optional<ArchiveQuery> NeedOf(const State& state, const wire::Body& body) {
   ArchiveQuery query;
   if (const auto* list = wire::GetIf<wire::ListLaunches>(&body)) return NeedOfList(state, *list);
   if (const auto* submit = wire::GetIf<wire::SubmitLaunch>(&body)) {
     if (submit->request.IsNil() || state.requests.count(submit->request) > 0) return std::nullopt;
-    if (!IsRepeatable(submit->spec)) return std::nullopt;
+    if (!IsRepeatable(submit->spec) && !state.ended.moved.Has(submit->request))
+      return std::nullopt;
     query.by = ArchiveQuery::By::kRequest;
     query.request = submit->request;
     query.limit = 1;
@@ -85,10 +88,24 @@ void ArmRetention(Turn& turn) {
   turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kRetention, Id128{});
 }
 
-void ArmMove(Turn& turn, std::uint64_t left_us) {
-  if (turn.state.ended.move_armed) return;
-  turn.state.ended.move_armed = true;
-  turn.Arm(turn.now + std::chrono::microseconds(left_us), TimerKind::kArchive, Id128{});
+void ArmWriteAgain(Turn& turn) {
+  if (std::exchange(turn.state.ended.write_armed, true)) return;
+  turn.Arm(turn.now + kWriteAgain, TimerKind::kArchive, Id128{});
+}
+
+// The memory of a burst is given back though nothing moves after it.
+void ArmForget(Turn& turn) {
+  EndedLaunches& ended = turn.state.ended;
+  if (ended.moved.empty() || std::exchange(ended.forget_armed, true)) return;
+  const std::uint64_t until_us = ended.moved.NewestUntilUs();
+  const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
+  const std::uint64_t left_us = until_us > lived_us ? until_us - lived_us : 0;
+  turn.Arm(turn.now + std::chrono::microseconds(left_us + 1), TimerKind::kMoved, Id128{});
+}
+
+// Returns true while a client that got no answer may still repeat the submission of this launch.
+bool MayBeRepeated(const Turn& turn, const Launch& launch) {
+  return LivedUs(turn.state, turn.now) < launch.marker_lived_us + turn.options.repeats_us;
 }
 
 void Retire(Turn& turn, const Launch& launch) {
@@ -118,13 +135,17 @@ void TakeOut(State& state, const LaunchId& id) {
 
 }  // namespace
 
-std::vector<LaunchId> EndedLaunches::BeginMove(std::size_t keep, std::size_t batch,
-                                               std::uint64_t until_us) {
+std::size_t BatchOf(std::size_t ended, std::size_t keep) {
+  if (ended <= keep) return 0;
+  return std::clamp(ended - keep, std::min(kMoveLeast, keep / 2 + 1), kMoveMost);
+}
+
+std::vector<LaunchId> EndedLaunches::BeginMove(std::size_t keep) {
   std::vector<LaunchId> oldest;
-  if (!moving_.empty() || order_.size() <= keep) return oldest;
-  const std::size_t wanted = std::min(batch, order_.size());
+  if (!moving_.empty()) return oldest;
+  const std::size_t batch = BatchOf(order_.size(), keep);
   for (const auto& [lived_us, launch] : order_) {
-    if (oldest.size() == wanted || lived_us > until_us) break;
+    if (oldest.size() == batch) break;
     oldest.push_back(launch);
   }
   moving_.insert(oldest.begin(), oldest.end());
@@ -151,37 +172,50 @@ EndedRecord RecordOf(const Launch& launch) {
 
 void ArchiveEnded(Turn& turn) {
   ArmRetention(turn);
-  if (!turn.options.archives || turn.state.read_only) return;
   EndedLaunches& ended = turn.state.ended;
-  const std::size_t most = turn.options.ended_max;
-  const std::uint64_t lived_us = LivedUs(turn.state, turn.now);
-  const std::uint64_t least_us = turn.options.ended_least_us;
-  if (lived_us >= least_us) {
-    const std::size_t batch = std::min(kMoveBatch, most / 2 + 1);
-    for (const LaunchId& id : ended.BeginMove(most, batch, lived_us - least_us)) {
-      turn.archive.push_back(RecordOf(*turn.FindLaunch(id)));
-    }
+  if (!turn.options.archives || turn.state.read_only || ended.write_armed) return;
+  for (const LaunchId& id : ended.BeginMove(turn.options.ended_max)) {
+    const Launch& launch = *turn.FindLaunch(id);
+    EndedRecord record = RecordOf(launch);
+    if (MayBeRepeated(turn, launch)) record.request = launch.request;
+    turn.archive.push_back(std::move(record));
   }
-  if (!ended.moving() && ended.size() > most)
-    ArmMove(turn, ended.OldestLivedUs() + least_us - lived_us);
 }
 
 void OnArchived(Turn& turn, const Archived& input) {
   turn.state.ended.EndMove();
-  if (!input.durable) {  // tried again with the next end, or later
-    ArmMove(turn, std::max(turn.options.ended_least_us, kWriteAgainUs));
+  if (!input.durable) {
+    ArmWriteAgain(turn);
     return;
   }
+  EndedLaunches& ended = turn.state.ended;
+  ended.moved.DropBefore(LivedUs(turn.state, turn.now));
   for (const LaunchId& id : input.launches) {
     const Launch* launch = turn.FindLaunch(id);
-    if (launch != nullptr && !launch->open()) Retire(turn, *launch);
+    if (launch == nullptr || launch->open()) continue;
+    if (MayBeRepeated(turn, *launch))
+      ended.moved.Add(launch->request, launch->marker_lived_us + turn.options.repeats_us);
+    Retire(turn, *launch);
   }
+  ArmForget(turn);
   ArchiveEnded(turn);
 }
 
 void OnArchiveTimer(Turn& turn) {
-  turn.state.ended.move_armed = false;
+  turn.state.ended.write_armed = false;
   ArchiveEnded(turn);
+}
+
+void OnMovedTimer(Turn& turn) {
+  turn.state.ended.forget_armed = false;
+  turn.state.ended.moved.DropBefore(LivedUs(turn.state, turn.now));
+  ArmForget(turn);
+}
+
+void RememberMoved(Turn& turn) {
+  const std::uint64_t until_us = LivedUs(turn.state, turn.now) + turn.options.repeats_us;
+  for (const RequestId& request : turn.options.moved) turn.state.ended.moved.Add(request, until_us);
+  ArmForget(turn);
 }
 
 void OnRetentionTimer(Turn& turn) {

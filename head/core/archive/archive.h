@@ -23,8 +23,12 @@ namespace troupe::head {
 void ArchiveEnded(Turn& turn);
 /// The shell has written records, or has not.
 void OnArchived(Turn& turn, const Archived& input);
-/// Launches that were too young to move, or whose records could not be written, are to move now.
+/// Records that could not be written are to be written again.
 void OnArchiveTimer(Turn& turn);
+/// At a start: submissions whose launches moved shortly before it (CoreOptions::moved).
+void RememberMoved(Turn& turn);
+/// Submissions that nobody repeats any more are forgotten.
+void OnMovedTimer(Turn& turn);
 /// The retention of the oldest ended launch in memory is over, perhaps.
 void OnRetentionTimer(Turn& turn);
 

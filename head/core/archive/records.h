@@ -2,10 +2,14 @@
 // and which are in memory still.
 //
 //   AR-1  At most CoreOptions::ended_max launches that are over stay in memory, the latest ones,
-//         and those that ended within CoreOptions::ended_least_us.
+//         however quickly they end: the more there are too many, the more move at once. What ends
+//         while records are being written is added to that number.
 //   AR-2  One leaves memory only when its record is durable on disk.
 //   AR-3  Requests about one that has left are answered as before, for the time that its record is
 //         kept there (archive.h).
+//   AR-4  A submission that is repeated because its answer was lost is no second launch, though its
+//         launch has left memory: the ids of the submissions of the latest moves are remembered
+//         (moved_submissions.h), and their launches are found in the archive.
 //
 // Pure; plain values.
 #pragma once
@@ -18,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "head/core/archive/moved_submissions.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
 #include "runtime/wire/messages.h"
@@ -28,7 +33,7 @@ namespace troupe::head {
 /// returned.
 struct EndedRecord {
   LaunchId launch;
-  RequestId request;  // repeats of it must find the launch for as long as it is kept; nil: none
+  RequestId request;  // a repeat of this submission finds the launch (AR-4); nil: none does
   std::string job;    // the id of the job that it is; empty: it is none
   std::uint64_t submitted_us = 0;
   std::uint64_t lived_us = 0;  // when its marker was written (lived_time.h)
@@ -77,6 +82,9 @@ struct Recalled {
   std::string error;  // why none could be read; empty: they were
 };
 
+/// How many of so many launches that are over move at once, where `keep` stay in memory.
+std::size_t BatchOf(std::size_t ended, std::size_t keep);
+
 /// Launches that are over and in memory, in the order of their markers.
 class EndedLaunches {
  public:
@@ -93,16 +101,18 @@ class EndedLaunches {
   /// The latest `count`, the latest first.
   std::vector<LaunchId> Latest(std::size_t count) const;
 
-  /// The oldest, `batch` of them at most, if there are more than `keep`, but none that ended after
-  /// that lived time; they are on their way from now on. None while others are.
-  std::vector<LaunchId> BeginMove(std::size_t keep, std::size_t batch, std::uint64_t until_us);
-  /// The records could not be written: they move later.
+  /// The oldest, if there are more than `keep`: BatchOf of them, which are on their way from now
+  /// on. None while others are.
+  std::vector<LaunchId> BeginMove(std::size_t keep);
+  /// Ends the move; those that are still in memory move later.
   void EndMove() { moving_.clear(); }
 
   bool moving() const { return !moving_.empty(); }
 
-  bool timer_armed = false;  // for the oldest, whose retention ends
-  bool move_armed = false;   // for the oldest, which may move
+  bool timer_armed = false;   // for the oldest, whose retention ends
+  bool write_armed = false;   // for records that could not be written
+  bool forget_armed = false;  // for `moved`
+  MovedSubmissions moved;     // volatile
 
  private:
   std::set<std::pair<std::uint64_t, LaunchId>> order_;

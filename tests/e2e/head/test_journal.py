@@ -99,7 +99,6 @@ def test_launches_that_are_over_leave_the_heads_memory_and_are_read_from_its_arc
     from troupe._cluster.session import Session
 
     in_memory, launches = 5, 120
-    monkeypatch.setenv("TROUPE_TEST_LIMITS", "ended_least=0.001")
     args = [f"--state-dir={home.path / 'cluster'}", f"--ended-max={in_memory}"]
 
     def boot() -> tuple[executables.Started, Session]:

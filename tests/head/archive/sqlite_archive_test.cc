@@ -222,6 +222,20 @@ TEST_F(ArchiveFile, AnArchiveOfAnOlderHeadGetsWhatItLacks) {
   EXPECT_EQ(Beginning("tra"), std::vector<LaunchId>{Id(1)});
 }
 
+TEST_F(ArchiveFile, TheLatestSubmissionsAreReadAtAStart) {
+  EXPECT_TRUE(archive_->LatestRequests(60, 10)->empty()) << "nothing is over";
+  std::vector<EndedRecord> records;
+  for (std::uint64_t number = 1; number <= 9; ++number) {
+    records.push_back(Record(number));
+    if (number != 8) records.back().request = RequestId(6, number);
+  }
+  ASSERT_TRUE(archive_->Write(records).ok());
+  Open();
+  const std::vector<RequestId> latest = {RequestId(6, 7), RequestId(6, 9)};
+  EXPECT_EQ(*archive_->LatestRequests(2500, 10), latest) << "the oldest first";
+  EXPECT_EQ(*archive_->LatestRequests(2500, 1), std::vector<RequestId>{RequestId(6, 9)});
+}
+
 TEST_F(ArchiveFile, OldRecordsAreRemovedInPieces) {
   Write(1, 1500);
   EXPECT_EQ(*archive_->Forget(1'400'000), 1000u);
