@@ -38,6 +38,8 @@ ABSL_FLAG(std::string, infeasible, "refuse",
           "what no node can hold is refused, or waits for a node that can");
 ABSL_FLAG(double, keep_place_after, 8,
           "hours after which who waits first keeps a place; until then whoever fits goes");
+ABSL_FLAG(double, idle_gpu_after, 30,
+          "minutes after which an event tells of a GPU that is held and idle; 0: never");
 ABSL_FLAG(bool, embedded, false, "the state is thrown away afterwards: do not sync it");
 ABSL_FLAG(bool, no_local_clients, false,
           "who connects to the Unix socket is no client by that: it needs a token, over TCP");
@@ -114,6 +116,7 @@ int main(int argc, char** argv) {
   options.preemption = absl::GetFlag(FLAGS_preemption);
   options.infeasible = absl::GetFlag(FLAGS_infeasible);
   options.keep_hours = absl::GetFlag(FLAGS_keep_place_after);
+  options.idle_gpu_minutes = absl::GetFlag(FLAGS_idle_gpu_after);
   options.local_clients = !absl::GetFlag(FLAGS_no_local_clients);
   options.embedded = absl::GetFlag(FLAGS_embedded);
   options.snapshot_every = absl::GetFlag(FLAGS_snapshot_every);

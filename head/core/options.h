@@ -28,6 +28,8 @@ struct CoreOptions {
   Duration heartbeat = std::chrono::milliseconds(500);
   /// How often nodes say what they and their devices are doing (NodeMeasures).
   Duration measures_every = std::chrono::seconds(5);
+  /// A GPU that is held and idle for so long is told of (metrics/idle_gpus.h); zero: never.
+  Duration idle_gpu_after = std::chrono::minutes(30);
   Duration suspect_after = std::chrono::seconds(2);
   Duration dead_after = std::chrono::seconds(5);
   /// Silence after which an actor that may be re-created elsewhere is (decision 19), and after

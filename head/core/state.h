@@ -21,6 +21,7 @@
 #include "head/core/holdings.h"
 #include "head/core/io.h"
 #include "head/core/jobs/job_terms.h"
+#include "head/core/metrics/idle_gpus.h"
 #include "head/core/metrics/program_metrics.h"
 #include "head/core/peer_inquiry.h"
 #include "head/core/people/users.h"
@@ -73,6 +74,7 @@ struct Node {
   std::shared_ptr<const wire::NodeMeasures> measures;  // the latest; null: none has come
   std::shared_ptr<const wire::NodeMeasures> measures_before;
   Instant measured{}, measured_before{};
+  IdleGpus idle_gpus;
 };
 
 /// In the queue: the highest priority first, of equals the earliest.

@@ -6,6 +6,7 @@
 #include "head/core/archive/launch_list.h"
 #include "head/core/groups.h"
 #include "head/core/launches.h"
+#include "head/core/metrics/node_measures.h"
 #include "head/core/views.h"
 #include "head/core/wire_convert.h"
 
@@ -56,6 +57,7 @@ wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
   info.zygote_ready = node.zygote_ready;
   info.preimports = node.preimports;
   info.why = WhatIsWrong(turn, node);
+  if (info.why.empty()) info.why = IdleGpusOf(turn, node);
   return info;
 }
 

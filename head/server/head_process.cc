@@ -122,6 +122,15 @@ class HeadProcess {
                                               std::to_string(options_.keep_hours));
   }
 
+  StatusOr<Duration> IdleGpuAfter() const {
+    if (options_.idle_gpu_minutes >= 0 && options_.idle_gpu_minutes <= 525'600) {
+      return std::chrono::duration_cast<Duration>(
+          std::chrono::duration<double, std::ratio<60>>(options_.idle_gpu_minutes));
+    }
+    return MakeError(ErrorCode::kInvalid, "--idle-gpu-after: from 0 to 525600 minutes, not " +
+                                              std::to_string(options_.idle_gpu_minutes));
+  }
+
   SqliteOptions OptionsOfSqlite() const {
     SqliteOptions sqlite;
     sqlite.folder = folder_->head;
@@ -156,6 +165,7 @@ class HeadProcess {
     }
     core.infeasible_waits = options_.infeasible == "wait";
     TROUPE_ASSIGN(core.keep_after, KeepAfter());
+    TROUPE_ASSIGN(core.idle_gpu_after, IdleGpuAfter());
     core.recreate_after = TestLimit("recreate_after", core.recreate_after);
     if (run_) {
       const std::uint64_t now_us = clock_.WallTimeUs();

@@ -25,6 +25,7 @@ struct HeadOptions {
   std::string preemption = "never";   // or "restartable": whom a higher priority may end
   std::string infeasible = "refuse";  // or "wait": what no node can hold
   double keep_hours = 8;  // time after which the first waiting group keeps a place
+  double idle_gpu_minutes = 30;  // time after which a held, idle GPU is told of; 0: never
   bool local_clients = true;          // false: who connects to the Unix socket is no client by that
   bool embedded = false;              // state is thrown away: nothing is synced
 };

@@ -1,17 +1,18 @@
-// Nodes' measures of themselves: kept with the node, the latest and the one before.
+// Nodes' measures of themselves: kept with the node, the latest and the one before. GPUs that are
+// held and idle are told of (idle_gpus.h), one event for each node and holder.
+//
+// Pure; view: the head.
 #pragma once
 
-#include <memory>
-#include <utility>
+#include <string>
 
 #include "head/core/turn.h"
 
 namespace troupe::head {
 
-inline void OnNodeMeasures(const Turn& turn, Node& node, const wire::NodeMeasures& message) {
-  node.measures_before = std::move(node.measures);
-  node.measured_before = std::exchange(node.measured, turn.now);
-  node.measures = std::make_shared<const wire::NodeMeasures>(message);
-}
+void OnNodeMeasures(Turn& turn, Node& node, const wire::NodeMeasures& message);
+
+/// Describes the GPUs of the node that were told of and are idle still; empty: there are none.
+std::string IdleGpusOf(const Turn& turn, const Node& node);
 
 }  // namespace troupe::head

@@ -297,6 +297,19 @@ class HeadOptions(TypedDict, total=False):
             unsaid="8",
         ),
     ]
+    idle_gpu_after: Annotated[
+        float | None,
+        Option(
+            None,
+            "A GPU that is held and idle for so long is told of by `troupe status` and `troupe "
+            "list events`; 0: never.",
+            _number(0, 525_600),
+            wire="idle_gpu_after",
+            sent=repr,
+            flag="MINUTES",
+            unsaid="30",
+        ),
+    ]
     no_local_clients: Annotated[
         bool | None,
         Option(
