@@ -15,7 +15,7 @@ from troupe._code import field_checks
 
 HOSTS_MAX = 4096
 PORT_MAX = 65535
-CONNECTION_FIELDS = ("user", "port", "identity_file", "ssh_config", "command")
+CONNECTION_FIELDS = ("user", "port", "identity_file", "ssh_config", "command", "notice_command")
 """Fields that say how a host is reached; also at the top of a file, for all its hosts."""
 OWN_FIELDS = ("host", "name", "listen")
 """Fields that only a host can have."""
@@ -39,6 +39,7 @@ class Host:
         identity_file: private key; "": ssh's own ones.
         ssh_config: ssh's configuration file; "": ssh's own ones.
         command: `troupe` there, as a shell reads it.
+        notice_command: shell command there that exits with 0 once the host will be taken away.
         name: the node's name; "": the host's.
         listen: address to listen on; "": the one that reaches the head.
         options: options of the node by name, checked.
@@ -50,6 +51,7 @@ class Host:
     identity_file: str = ""
     ssh_config: str = ""
     command: str = "troupe"
+    notice_command: str = ""
     name: str = ""
     listen: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -49,6 +49,8 @@ def far_line(host: Host, address: str) -> str:
     words = ["start", f"--address={address}", "--token-file=-", "--until-stdin-ends", "--json"]
     if host.name:
         words.append(f"--node-name={host.name}")
+    if host.notice_command:
+        words.append(f"--notice-command={host.notice_command}")
     if host.listen:
         words.append(f"--listen={host.listen}")
     return f"{host.command} {shlex.join([*words, *node_flags(host.options)])}"

@@ -87,6 +87,12 @@ def _head_options(command: Any) -> Any:
     help="With --token-file -: as --block; the token is stdin's first line, and the node ends when "
     "stdin ends or has another line. As `troupe up` starts nodes.",
 )
+@click.option(
+    "--notice-command",
+    metavar="COMMAND",
+    help="With --address and --block: a shell command that exits with 0 once this machine will be "
+    "taken away, run every 5 s. The node then ends in order.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document when ready.")
 @node_options
 def start(
@@ -101,6 +107,7 @@ def start(
     force_tcp: bool,
     block: bool,
     until_stdin_ends: bool,
+    notice_command: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -108,6 +115,8 @@ def start(
     if until_stdin_ends and (not address or token_file != "-"):
         raise click.UsageError("--until-stdin-ends goes with --address and --token-file -")
     block = block or until_stdin_ends
+    if notice_command and not (address and block):
+        raise click.UsageError("--notice-command goes with --address and --block")
     offered = {name: value for name, value in given.items() if name not in nodes.HEADS}
     of_head = nodes.arguments(nodes.HEADS, given)
     if head == bool(address):
@@ -147,7 +156,7 @@ def start(
             _tell(shown, joined=not head)
 
     if block:
-        _stay(started, shown, announce, until_stdin_ends=until_stdin_ends)
+        _stay(started, shown, announce, until_stdin_ends, notice_command)
     else:
         announce()
 
@@ -301,11 +310,11 @@ def _stay(
     started: list[executables.Started],
     shown: dict[str, Any],
     announce: Callable[[], None],
-    *,
-    until_stdin_ends: bool = False,
+    until_stdin_ends: bool,
+    notice_command: str | None,
 ) -> None:
-    """Say that all is up, wait for a signal, for one of the programs to end, or for stdin to end
-    or have another line, and end the others.
+    """Say that all is up, and end the programs once one of them has ended, a signal or a notice
+    came, or stdin has ended or has another line.
 
     Whoever reads the announcement may send the signal at once.
     """
@@ -313,10 +322,18 @@ def _stay(
     asked = False
     try:
         announce()
-        waited_for = watched + [0] * until_stdin_ends
-        while not (found := select.select(waited_for, [], [], signals.at_most(None))[0]):
+        reasons = [0] * until_stdin_ends
+        if notice_command:
+            from troupe._provision.notices import NoticeWatch
+
+            watch = NoticeWatch(notice_command)
+            watch.start()
+            reasons.append(watch.descriptor)
+        while not (found := select.select(watched + reasons, [], [], signals.at_most(None))[0]):
             pass
-        asked = found == [0]
+        asked = not set(found) & set(watched)
+        if set(found) & set(reasons) - {0}:
+            click.echo("this machine will be taken away: the node ends", err=True)
     except KeyboardInterrupt:
         asked = True
     for number in (signal.SIGTERM, signal.SIGHUP):
