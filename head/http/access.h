@@ -5,12 +5,14 @@
 // of tokens. Nothing of a request but its head has been read by then.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "head/http/message.h"
 #include "runtime/async/task.h"
 #include "runtime/base/status.h"
 #include "runtime/net/connection.h"
+#include "runtime/net/credentials.h"
 #include "runtime/net/session.h"
 
 namespace troupe::head {
@@ -21,10 +23,14 @@ struct HttpCaller {
   TokenId token;   // by which it came, itself or for its certificate; nil: by none
 };
 
+/// Makes a certificate by which a worker knows somebody of this role, for as long as the token is
+/// good. Any thread.
+using MakeCallerCredentials =
+    std::function<StatusOr<net::Credentials>(wire::Role role, const TokenId& token)>;
+
 /// Authenticates the sender of a request. kJoinRefused or kInvalid: nobody that is let in (401),
-/// and why; kTimeout: the head's loop is held up. kJoinRefused or kInvalid: nobody that is let in
-/// (401), and why; kTimeout: the head's loop is held up. `rules` belong to the loop of `head`; what
-/// they refer to must outlive the calling loop's thread.
+/// and why; kTimeout: the head's loop is held up. `rules` belong to the loop of `head`; what they
+/// refer to must outlive the calling loop's thread.
 async::Task<StatusOr<HttpCaller>> AuthenticateHttp(const HttpRequest& request,
                                                    const net::PeerInfo& peer,
                                                    const net::SessionRules& rules,

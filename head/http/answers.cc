@@ -54,6 +54,26 @@ bool HasJob(const ListView<LaunchRow>& view, const std::string& id) {
                                     [&](const LaunchRow& row) { return row.job == id; });
 }
 
+/// The row with this id, or the only one whose id begins so; `earlier` are behind those of `view`.
+template <class Row, class IdOfRow>
+StatusOr<Row> OnlyOne(const ListView<Row>& view, const std::vector<Row>& earlier,
+                      const std::string& id, IdOfRow id_of) {
+  const Row* found = nullptr;
+  for (const std::vector<Row>* rows : {&view.rows, &earlier}) {
+    for (const Row& row : *rows) {
+      const std::string own = id_of(row);
+      if (own == id && !id.empty()) return row;
+      if (id.empty() || !own.starts_with(id) || (found != nullptr && own == id_of(*found)))
+        continue;
+      if (found != nullptr)
+        return MakeError(ErrorCode::kNotFound, "several ids begin so: give more of it");
+      found = &row;
+    }
+  }
+  if (found != nullptr) return *found;
+  return MakeError(ErrorCode::kNotFound, "there is none with this id, or it is forgotten");
+}
+
 }  // namespace
 
 Answers::Answers(const async::Executor& own, HeadSide head)
@@ -111,6 +131,9 @@ Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
     case RouteId::kSubmitJob:
     case RouteId::kStopJob:
     case RouteId::kStopLaunch:
+    case RouteId::kLaunchLog:
+    case RouteId::kJobLog:
+    case RouteId::kActorLog:
       break;  // the server's own
     case RouteId::kEvents:
       co_return co_await TellEvents(request);
@@ -120,6 +143,35 @@ Task<HttpResponse> Answers::Tell(RouteMatch match, const HttpRequest& request) {
 
 Task<StatusOr<std::shared_ptr<const ListView<LaunchRow>>>> Answers::LaunchesNow() {
   co_return co_await launches_->Get(true);
+}
+
+Task<StatusOr<LaunchRow>> Answers::FindLaunch(std::string id, bool is_job, bool fresh) {
+  TROUPE_CO_ASSIGN(const auto view, co_await launches_->Get(fresh));
+  const auto id_of = [is_job](const LaunchRow& row) { return is_job ? row.job : IdOf(row); };
+  if (is_job ? HasJob(*view, id) : HasLaunch(*view, id)) co_return OnlyOne(*view, {}, id, id_of);
+  Earlier earlier;
+  if (is_job) {
+    TROUPE_CO_ASSIGN(const auto deleted, co_await deleted_jobs_->Get(fresh));
+    TROUPE_CO_ASSIGN(earlier, earlier_.JobsBeginning(id, *deleted));
+  } else {
+    TROUPE_CO_ASSIGN(const auto nodes, co_await nodes_->Get(false));
+    TROUPE_CO_ASSIGN(earlier, earlier_.Beginning(id, nodes->rows));
+  }
+  co_return OnlyOne(*view, earlier.rows, id, id_of);
+}
+
+Task<StatusOr<ActorRow>> Answers::FindActor(std::string id, bool fresh) {
+  TROUPE_CO_ASSIGN(const auto view, co_await actors_->Get(fresh));
+  const auto id_of = [](const ActorRow& row) { return IdOf(row); };
+  co_return OnlyOne(*view, {}, id, id_of);
+}
+
+Task<StatusOr<std::optional<NodeRow>>> Answers::FindNode(NodeId node) {
+  TROUPE_CO_ASSIGN(const auto view, co_await nodes_->Get(true));
+  for (const NodeRow& row : view->rows) {
+    if (row.info.node == node) co_return std::optional<NodeRow>(row);
+  }
+  co_return std::optional<NodeRow>();
 }
 
 Task<HttpResponse> Answers::TellPulse(RouteId id, bool fresh) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "head/core/head_core.h"
@@ -30,6 +31,7 @@ struct HeadSide {
   std::string journal_folder;  // empty: there is none
   AskAs ask;
   ReadArchive read_archive;    // on the server's thread; null: there is none
+  MakeCallerCredentials credentials;
 };
 
 class Answers {
@@ -39,6 +41,12 @@ class Answers {
 
   /// 503: the head's loop is held up.
   async::Task<HttpResponse> Tell(RouteMatch match, const HttpRequest& request);
+  /// The only launch, or job, of this id, or whose id begins so. kNotFound: none, or several. As of
+  /// now where `fresh`.
+  async::Task<StatusOr<LaunchRow>> FindLaunch(std::string id, bool is_job, bool fresh);
+  async::Task<StatusOr<ActorRow>> FindActor(std::string id, bool fresh);
+  /// As of now; nullopt: it is not known any more.
+  async::Task<StatusOr<std::optional<NodeRow>>> FindNode(NodeId node);
   /// All launches in the head's memory, as of now.
   async::Task<StatusOr<std::shared_ptr<const ListView<LaunchRow>>>> LaunchesNow();
 

@@ -7,6 +7,7 @@
 
 #include "head/http/access.h"
 #include "head/http/acts/acts.h"
+#include "head/http/logs/logs.h"
 #include "head/http/rate_limit.h"
 #include "head/http/request_reader.h"
 #include "head/http/routes.h"
@@ -39,7 +40,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       : head_(head),
         answers_(executor, head),
         acts_(head, answers_),
-        streams_(std::make_shared<Streams>(executor, std::move(head))),
+        streams_(std::make_shared<Streams>(executor, head)),
+        logs_(std::move(head), answers_, streams_),
         scope_(executor, "HTTP") {}
 
   ChangeFeed& feed() { return streams_->feed(); }
@@ -75,10 +77,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
         auto taking = TakeBody(*arrival.stream, reader, admitted, self->head_.clock);
         if (!co_await std::move(taking)) break;
       }
+      const RouteMatch match = admitted.match;
+      const HttpCaller caller = admitted.caller;
       auto answering = self->Answer(std::move(admitted), request);
       const HttpResponse response = co_await std::move(answering);
       if (response.stream) {
-        auto streaming = self->streams_->Run(arrival, request);
+        auto streaming = IsLog(match.route->id)
+                             ? self->logs_.Follow(arrival, request, match, caller)
+                             : self->streams_->Run(arrival, request);
         co_await std::move(streaming);
         co_return;
       }
@@ -214,10 +220,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
   Task<HttpResponse> Answer(Admission admitted, const HttpRequest& request) {
     if (admitted.refusal) co_return *std::move(admitted.refusal);
-    if (admitted.match.route->id == RouteId::kStream) co_return BeginStream(request);
+    if (admitted.match.route->id == RouteId::kStream) co_return BeginStream(*streams_, request);
     if (Acts(*admitted.match.route)) {
       auto acting = acts_.Do(admitted.match, request, admitted.caller);
       co_return co_await std::move(acting);
+    }
+    if (IsLog(admitted.match.route->id)) {
+      auto reading = logs_.Tell(admitted.match, request, admitted.caller);
+      co_return co_await std::move(reading);
     }
     auto telling = answers_.Tell(admitted.match, request);
     co_return co_await std::move(telling);
@@ -236,17 +246,6 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     return response;
   }
 
-  HttpResponse BeginStream(const HttpRequest& request) const {
-    if (streams_->full()) {
-      return ErrorResponse(
-          503, "there are " + std::to_string(Streams::kMax) + " streams, which is the limit");
-    }
-    HttpResponse response;
-    response.type = "text/event-stream";
-    response.stream = request.method != "HEAD";
-    return response;
-  }
-
   static HttpResponse NoRoute(const RouteMatch& match) {
     if (match.allow.empty()) return ErrorResponse(404, "there is nothing at this path");
     HttpResponse response = ErrorResponse(405, "this path takes " + match.allow);
@@ -258,6 +257,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   Answers answers_;
   HttpActs acts_;
   const std::shared_ptr<Streams> streams_;
+  Logs logs_;
   RateLimit rate_{kPerSecond, kBurst};
   RateLimit unknown_rate_{kUnknownPerSecond, kUnknownBurst};
   Seldom refused_;

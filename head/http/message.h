@@ -37,7 +37,7 @@ struct HttpResponse {
   std::string type = "text/plain; charset=utf-8";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
-  bool stream = false;  // in its place comes a stream (streams.h)
+  bool stream = false;  // in its place comes a stream (streams.h, logs/logs.h)
 };
 
 inline constexpr char kJsonType[] = "application/json";

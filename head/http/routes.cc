@@ -48,6 +48,9 @@ const std::vector<HttpRoute>& Routes() {
       {"POST", "/api/v1/jobs", RouteId::kSubmitJob, kNumberOf<wire::SubmitLaunch>},
       {"POST", "/api/v1/jobs/{id}/stop", RouteId::kStopJob, kNumberOf<wire::CancelLaunch>},
       {"POST", "/api/v1/launches/{id}/stop", RouteId::kStopLaunch, kNumberOf<wire::CancelLaunch>},
+      {"GET", "/api/v1/logs/launches/{id}", RouteId::kLaunchLog, kNumberOf<wire::ReadLog>},
+      {"GET", "/api/v1/logs/jobs/{id}", RouteId::kJobLog, kNumberOf<wire::ReadLog>},
+      {"GET", "/api/v1/logs/actors/{id}", RouteId::kActorLog, kNumberOf<wire::ReadLog>},
       {"GET", "/api/v1/stream", RouteId::kStream, kNumberOf<wire::ListEvents>},
   };
   return routes;

@@ -31,6 +31,9 @@ enum class RouteId : std::uint8_t {
   kSubmitJob,
   kStopJob,
   kStopLaunch,
+  kLaunchLog,
+  kJobLog,
+  kActorLog,
 };
 
 struct HttpRoute {
@@ -41,6 +44,10 @@ struct HttpRoute {
 };
 
 const std::vector<HttpRoute>& Routes();
+/// True for a route that answers with a log, or a stream of one.
+inline bool IsLog(RouteId id) {
+  return id == RouteId::kLaunchLog || id == RouteId::kJobLog || id == RouteId::kActorLog;
+}
 /// Returns true if the route changes something: those take a body, others none.
 inline bool Acts(const HttpRoute& route) { return route.method == "POST"; }
 

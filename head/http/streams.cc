@@ -16,11 +16,6 @@ namespace {
 
 using async::Task;
 
-constexpr char kHead[] =
-    "HTTP/1.1 200 OK\r\nServer: troupe\r\nContent-Type: text/event-stream\r\n"
-    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-    "retry: 1000\n\n";
-constexpr char kBeatText[] = ":\n\n";
 
 std::string LostText(std::uint64_t events) {
   return "event: lost\ndata: {\"events\":" + std::to_string(events) + "}\n\n";
@@ -42,6 +37,23 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> ReadId(const std::string&
 }
 
 }  // namespace
+
+std::string StreamHead() {
+  return "HTTP/1.1 200 OK\r\nServer: troupe\r\nContent-Type: text/event-stream\r\n"
+         "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+         "retry: 1000\n\n";
+}
+
+HttpResponse BeginStream(const Streams& streams, const HttpRequest& request) {
+  if (streams.full()) {
+    return ErrorResponse(
+        503, "there are " + std::to_string(Streams::kMax) + " streams, which is the limit");
+  }
+  HttpResponse response;
+  response.type = "text/event-stream";
+  response.stream = request.method != "HEAD";
+  return response;
+}
 
 std::string NewsFor(StreamPlace* place, const Changes& now,
                     const std::deque<wire::ClusterEvent>& events) {
@@ -80,46 +92,38 @@ std::string BeginAt(const std::string& last_event_id, const Changes& now,
   return "event: lost\ndata: {\"events\":null}\n\n";
 }
 
-/// A stream among the open ones among those that are open.
-class Streams::Open {
- public:
-  explicit Open(Streams& all) : all_(all), timer_(all.own_) {
-    all_.open_.insert(&timer_);
-    all_.feed_.SetWatched(true);
-    peer_->timer = &timer_;
-  }
-  ~Open() {
-    peer_->timer = nullptr;
-    all_.open_.erase(&timer_);
-    all_.feed_.SetWatched(!all_.open_.empty());
-  }
-  Open(const Open&) = delete;
-  Open& operator=(const Open&) = delete;
-  async::asio::steady_timer& timer() { return timer_; }
-  bool left() const { return peer_->left; }
+Streams::Open::Open(Streams& all, std::shared_ptr<net::Stream> stream)
+    : all_(all), timer_(all.own_) {
+  all_.open_.insert(&timer_);
+  all_.feed_.SetWatched(true);
+  peer_->timer = &timer_;
+  all_.scope_.Spawn("end of a stream", AwaitLeave(std::move(stream), peer_));
+}
 
-  struct Peer {
-    bool left = false;
-    async::asio::steady_timer* timer = nullptr;  // null: the stream is over
-  };
-  /// Notices that the peer has closed its end, so that its place is free at once.
-  static Task<void> AwaitLeave(std::shared_ptr<net::Stream> stream, std::shared_ptr<Peer> peer) {
-    std::array<char, 256> block;
-    for (std::size_t idle_bytes = 0; idle_bytes < kHttpHeadBytesMax;) {
-      const StatusOr<std::size_t> n = co_await stream->Read(block.data(), block.size());
-      if (!n.ok() || *n == 0) break;
-      idle_bytes += *n;  // there is nothing to say on a stream
-    }
-    peer->left = true;
-    if (peer->timer != nullptr) peer->timer->cancel();
-  }
-  const std::shared_ptr<Peer>& peer() const { return peer_; }
+Streams::Open::~Open() {
+  peer_->timer = nullptr;
+  all_.open_.erase(&timer_);
+  all_.feed_.SetWatched(!all_.open_.empty());
+}
 
- private:
-  Streams& all_;
-  const std::shared_ptr<Peer> peer_ = std::make_shared<Peer>();
-  async::asio::steady_timer timer_;
-};
+Task<void> Streams::Open::AwaitLeave(std::shared_ptr<net::Stream> stream,
+                                     std::shared_ptr<Peer> peer) {
+  std::array<char, 256> block;
+  for (std::size_t idle_bytes = 0; idle_bytes < kHttpHeadBytesMax;) {
+    const StatusOr<std::size_t> n = co_await stream->Read(block.data(), block.size());
+    if (!n.ok() || *n == 0) break;
+    idle_bytes += *n;  // there is nothing to say on a stream
+  }
+  peer->left = true;
+  if (peer->leave) peer->leave();
+  if (peer->timer != nullptr) peer->timer->cancel();
+}
+
+Task<bool> Streams::Open::AwaitNews(Duration limit) {
+  timer_.expires_after(limit);
+  const auto [error] = co_await timer_.async_wait(async::kTuple);
+  co_return static_cast<bool>(error);
+}
 
 Streams::Streams(async::Executor own, HeadSide head)
     : own_(std::move(own)),
@@ -152,21 +156,21 @@ void Streams::Take(Changes changes) {
   }
   while (events_.size() > kEventsMax) events_.pop_front();
   changes.events.clear();
+  if (changes.versions != now_.versions) ++news_;
   now_ = std::move(changes);
   for (async::asio::steady_timer* timer : open_) timer->cancel();
 }
 
 Task<void> Streams::Run(net::HttpArrival& arrival, HttpRequest request) {
   const std::shared_ptr<net::Stream> stream = std::move(arrival.stream);
-  Open open(*this);
-  scope_.Spawn("end of a stream", Open::AwaitLeave(stream, open.peer()));
+  Open open(*this, stream);
   const std::uint64_t after = events_.empty() ? 0 : events_.back().number;
   std::function<Changes()> collect = [this, after] { return feed_.Collect(after); };
   auto asking = AskHead<Changes>(head_.executor, std::move(collect));
   StatusOr<Changes> first = co_await std::move(asking);
   if (first.ok()) Take(*std::move(first));
   StreamPlace place;
-  std::string text = kHead + BeginAt(request.last_event_id, now_, events_, &place);
+  std::string text = StreamHead() + BeginAt(request.last_event_id, now_, events_, &place);
   while (!open.left()) {
     auto authenticating =
         AuthenticateHttp(request, arrival.peer, head_.rules, head_.executor, head_.clock);
@@ -180,9 +184,8 @@ Task<void> Streams::Run(net::HttpArrival& arrival, HttpRequest request) {
       text.clear();
       if (now_.versions != place.versions) continue;  // there were some meanwhile
     }
-    open.timer().expires_after(kBeat);
-    const auto [error] = co_await open.timer().async_wait(async::kTuple);
-    if (!error) text = kBeatText;
+    auto waiting = open.AwaitNews(kBeat);
+    if (!co_await std::move(waiting)) text = kBeatText;
   }
   stream->Close();
 }

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -60,9 +61,11 @@ class Streams : public std::enable_shared_from_this<Streams> {
   bool full() const { return open_.size() >= kMax; }
   /// Runs a stream to its end, and closes it.
   async::Task<void> Run(net::HttpArrival& arrival, HttpRequest request);
+  /// How often lists were seen to change while streams were open.
+  std::uint64_t news() const { return news_; }
+  class Open;
 
  private:
-  class Open;
   void OnNews();
   void Take(Changes changes);
 
@@ -74,8 +77,57 @@ class Streams : public std::enable_shared_from_this<Streams> {
   std::set<async::asio::steady_timer*> open_;  // timers of the streams
   async::asio::steady_timer pause_;
   Instant next_{};
+  std::uint64_t news_ = 0;
   bool asking_ = false;
   async::Scope scope_;
 };
+
+/// The place of one stream among those that are open, for as long as it lives.
+class Streams::Open {
+ public:
+  Open(Streams& all, std::shared_ptr<net::Stream> stream);
+  ~Open();
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+
+  /// Suspends until there may be news, the peer has closed its end, or `limit` is over (false).
+  async::Task<bool> AwaitNews(Duration limit);
+  /// The peer has closed its end.
+  bool left() const { return peer_->left; }
+
+  /// Has `leave` called, while it lives, when the peer closes its end.
+  class Leave {
+   public:
+    Leave(Open& open, std::function<void()> leave) : open_(open) {
+      open_.peer_->leave = std::move(leave);
+    }
+    ~Leave() { open_.peer_->leave = nullptr; }
+    Leave(const Leave&) = delete;
+    Leave& operator=(const Leave&) = delete;
+
+   private:
+    Open& open_;
+  };
+
+ private:
+  struct Peer {
+    bool left = false;
+    async::asio::steady_timer* timer = nullptr;  // null: the stream is over
+    std::function<void()> leave;
+  };
+  /// Notices that the peer has closed its end, so that its place is free at once.
+  static async::Task<void> AwaitLeave(std::shared_ptr<net::Stream> stream,
+                                      std::shared_ptr<Peer> peer);
+
+  Streams& all_;
+  const std::shared_ptr<Peer> peer_ = std::make_shared<Peer>();
+  async::asio::steady_timer timer_;
+};
+
+/// The response that a stream begins with in place of a body. 503: there are kMax.
+HttpResponse BeginStream(const Streams& streams, const HttpRequest& request);
+/// The bytes of such a response.
+std::string StreamHead();
+inline constexpr char kBeatText[] = ":\n\n";
 
 }  // namespace troupe::head

@@ -11,6 +11,7 @@
 #include "head/core/snapshot.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/probe.h"
+#include "runtime/async/os_random.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/os/family.h"
@@ -45,7 +46,8 @@ Server::Server(const async::Executor& executor, const Clock& clock, Random& rand
              [this](CallerRequest request) {
                if (!ended_) callers_.Ask(std::move(request));
              },
-              options_.read_archive}),
+             options_.read_archive,
+             [this](wire::Role role, const TokenId& id) { return CredentialsFor(role, id); }}),
       scope_(executor, "head"),
       timer_(executor, clock, [this] { Feed(Tick()); }),
       journal_(
@@ -135,6 +137,16 @@ Status Server::UseNewCertificate() {
   listen.http_executor = options_.http->executor();
   TROUPE_ASSIGN(tcp_, net::Listener::Open(executor_, std::move(listen)));
   return absl::OkStatus();
+}
+
+/// Any thread: it reads what never changes.
+StatusOr<net::Credentials> Server::CredentialsFor(wire::Role role, const TokenId& token) const {
+  async::OsRandom random;
+  const net::PrivateKey key = net::PrivateKey::Generate();
+  TROUPE_ASSIGN(const std::string request, key.SigningRequest());
+  TROUPE_ASSIGN(const std::string pem, authority_.Issue(request, role, NodeId::Random(random),
+                                                        clock_.WallTimeUs(), token));
+  return net::MakeCredentials(key, pem, authority_.certificate().Pem());
 }
 
 /// Names that HTTP clients may reach this head by. `troupe-head` is for those who come by another

@@ -66,6 +66,7 @@ class Server {
   Status Listen();
   Status UseNewCertificate();
   std::vector<std::string> HttpNames() const;
+  StatusOr<net::Credentials> CredentialsFor(wire::Role role, const TokenId& token) const;
   void OnConnection(std::shared_ptr<net::Connection> connection);
   async::Task<void> Serve(std::shared_ptr<net::Connection> connection);
   void OnMessage(const SessionId& session, wire::Message message);

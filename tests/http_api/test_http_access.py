@@ -42,9 +42,16 @@ TABLE = {
     STREAM: LOOK,
     **{f"/api/v1/{each}": LOOK for each in LISTS},
     **{f"/api/v1/{each}/0123": NO_ROW for each in LISTS},
+    **{f"/api/v1/logs/{each}/0123": NO_ROW for each in ("launches", "jobs", "actors")},
 }
 NOWHERE = {"nobody": 401, "observer": 404, "client": 404, "worker": 404}
-NOWHERES = ("/nowhere", "/api/v1/nodes/", "/api/v1/nodes/a/b", "/api/v2/nodes")
+NOWHERES = (
+    "/nowhere",
+    "/api/v1/logs/trials/0123",
+    "/api/v1/nodes/",
+    "/api/v1/nodes/a/b",
+    "/api/v2/nodes",
+)
 
 
 class Head:
