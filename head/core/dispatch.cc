@@ -22,7 +22,7 @@
 #include "head/core/metrics/node_measures.h"
 #include "head/core/names.h"
 #include "head/core/owners.h"
-#include "head/core/people/accounts.h"
+#include "head/core/placed/usage.h"
 #include "head/core/people/quotas.h"
 #include "head/core/reconcile.h"
 #include "head/core/revocation.h"

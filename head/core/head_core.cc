@@ -12,7 +12,7 @@
 #include "head/core/launches.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
-#include "head/core/people/accounts.h"
+#include "head/core/placed/usage.h"
 #include "head/core/roster.h"
 #include "head/core/schedule.h"
 #include "head/core/tokens.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "head/core/archive/records.h"
-#include "head/core/jobs/kept_logs.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/time.h"
 #include "runtime/wire/messages.h"
@@ -112,6 +111,17 @@ struct Certify {
   Id128 subject;
   std::string request;  // DER, not looked at
   TokenId token;        // the certificate ends with it; nil: with none
+};
+/// The head keeps so much of the end of a job's log.
+inline constexpr std::uint32_t kKeptLogBytes = 1u << 20;
+
+/// The end of a job's log, which begins at `offset` of what was written.
+struct KeptLog {
+  LaunchId launch;
+  std::uint64_t epoch = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t lived_us = 0;  // when it came (lived_time.h)
+  std::string text;
 };
 /// Read the kept end of a job's log from `offset` on and answer with it.
 struct KeptLogRead {

@@ -9,8 +9,8 @@
 //   LT-3  A token is good for its life by the longer of two clocks: until its wall time has come
 //         and its lived time is over. A revoked one is remembered for as long as a certificate of
 //         it may be valid, by both.
-//   LT-4  Where the two clocks part by kJump or more, that is said (`troupe list events`): the head
-//         was away, or the clock was set.
+//   LT-4  Where the two clocks part by kJumpUs (event_notes.h) or more, that is said (`troupe list
+//         events`): the head was away, or the clock was set.
 //
 // Pure; view: the head.
 #pragma once
@@ -20,7 +20,6 @@
 namespace troupe::head {
 
 inline constexpr Duration kNoteEvery = std::chrono::hours(1);
-inline constexpr std::uint64_t kJumpUs = 3600ull * 1'000'000;
 
 std::uint64_t LivedUs(const State& state, Instant now);
 /// At a start, once.

@@ -1,11 +1,12 @@
 #include "head/core/turn.h"
 
 #include "head/core/apply.h"
+#include "head/core/machine/event_notes.h"
 
 namespace troupe::head {
 
 void Turn::Append(wire::EventBody body, std::string attachment) {
-  EventHistory::Note(state, body, wall_us);  // before it is applied: what ends is known until then
+  NoteEvent(state, body, wall_us);  // before it is applied: what ends is known until then
   events.push_back({std::move(body), std::move(attachment)});
   Apply(state, events.back());
 }

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "head/core/jobs/kept_logs.h"
+#include "head/core/io.h"
 #include "runtime/base/status.h"
 
 struct sqlite3;

@@ -1,7 +1,6 @@
 #include "head/core/jobs/kept_logs.h"
 
 #include "head/core/lived_time.h"
-#include "head/core/turn.h"
 
 namespace troupe::head {
 

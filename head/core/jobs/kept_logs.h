@@ -9,35 +9,12 @@
 // (head/server/job_log_link.h). Pure; view: cluster.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/ids.h"
-
-namespace troupe::wire {
-struct KeepLog;
-struct ReadLog;
-}  // namespace troupe::wire
+#include "head/core/turn.h"
 
 namespace troupe::head {
-
-class Turn;
-struct Launch;
-struct Node;
-struct Request;
-
-/// The head keeps so much of a job's log.
-inline constexpr std::uint32_t kKeptLogBytes = 1u << 20;
-
-/// The end of a log, which begins at `offset` of what was written.
-struct KeptLog {
-  LaunchId launch;
-  std::uint64_t epoch = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t lived_us = 0;  // when it came (lived_time.h)
-  std::string text;
-};
 
 /// How much of the end of its log is kept: nothing of launches that are no jobs.
 std::uint32_t KeptLogBytesOf(const Launch& launch);

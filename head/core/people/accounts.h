@@ -1,9 +1,6 @@
-// Accounts of users' present and past holdings: kept with every event of a group, measured by lived
-// time.
+// What users hold: kept with every event of a group.
 //
 //   AC-1  The accounts are what a count over all groups gives, after every event.
-//   AC-2  What a user has held in the last 24 hours outlives the head, but for the last five
-//         minutes before it was killed.
 //
 // Pure; view: the cluster.
 #pragma once
@@ -11,12 +8,12 @@
 #include <map>
 #include <string>
 
-#include "head/core/turn.h"
+#include "head/core/state.h"
 
 namespace troupe::head {
 
 /// Takes a group's part out of its user's account, and at its end puts in what it is then. While
-/// state is replayed nothing is counted: CountAccounts follows.
+/// state is replayed nothing is counted: CountAccounts follows (usage.h).
 class Recount {
  public:
   Recount(State& state, const GroupId& group);
@@ -33,12 +30,6 @@ class Recount {
 
 /// The accounts by a count over all groups.
 std::map<std::string, Account> AccountsOf(const State& state);
-/// After replay: makes the accounts.
-void CountAccounts(Turn& turn);
-/// At the end of a turn: adds what was held until now to what has been held.
-void SettleUsage(Turn& turn);
-/// With every input: journals what has been held, every five minutes while somebody holds anything.
-void NoteUsage(Turn& turn);
 
 /// Returns true if a group is a launch that counts among its user's. One that a job has made does
 /// not: it runs because its job runs, which would wait for ever for a cap that it fills itself.
@@ -53,12 +44,5 @@ wire::UsageNoted NoteOf(const std::string& name, std::uint64_t hour,
                         const placement::UsageWindow::Sums& sums);
 /// Returns the resources of all living nodes.
 const Resources& TotalOf(State& state);
-/// A user's dominant share of the last 24 hours. `ahead_s`: with what they hold now counted for so
-/// long in addition.
-double ShareOf(Turn& turn, const std::string& user, double ahead_s = 0);
-
-void OnGetUsage(Turn& turn, const Request& request, const wire::GetUsage& message);
-/// Returns the answer of GetUsage for one user.
-wire::UsageList UsageOf(Turn& turn, const Request& request, const std::string& user);
 
 }  // namespace troupe::head

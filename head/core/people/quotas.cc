@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "head/core/people/accounts.h"
+#include "head/core/placed/usage.h"
 
 namespace troupe::head {
 namespace {
