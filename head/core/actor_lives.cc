@@ -4,13 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actor_places.h"
 #include "head/core/actor_views.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/output_routes.h"
 #include "head/core/owners.h"
-#include "head/core/views.h"
 
 namespace troupe::head {
 

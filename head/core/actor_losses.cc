@@ -30,6 +30,24 @@ void LoseReservationOf(Turn& turn, Actor& actor, wire::FailureKind kind, const s
   Die(turn, actor, FailureAt(turn, actor, kind, why), MayRestart(actor), {}, false);
 }
 
+// Actors in it end there, and are made again in other places while restarts are left.
+void LoseActorsIn(Turn& turn, const GroupId& group, wire::FailureKind kind,
+                  const std::string& why) {
+  for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
+    Actor* actor = turn.FindActor(id);
+    if (actor == nullptr || actor->place.node.IsNil() || OutOfReach(turn, *actor)) continue;
+    LoseReservationOf(turn, *actor, kind, why);
+  }
+}
+
+// The actor's own reservation is lost; it is made again in another while restarts are left.
+void LoseActorOfGroup(Turn& turn, const ActorId& id, wire::FailureKind kind,
+                      const std::string& why) {
+  Actor* actor = turn.FindActor(id);
+  if (actor == nullptr || !actor->live() || actor->place.node.IsNil()) return;
+  LoseReservationOf(turn, *actor, kind, why);
+}
+
 }  // namespace
 
 void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why) {
@@ -50,20 +68,15 @@ void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why) {
   }
 }
 
-void LoseActorsIn(Turn& turn, const GroupId& group, wire::FailureKind kind,
-                  const std::string& why) {
-  for (const ActorId& id : Where(turn.state, InThatGroup, group)) {
-    Actor* actor = turn.FindActor(id);
-    if (actor == nullptr || actor->place.node.IsNil() || OutOfReach(turn, *actor)) continue;
-    LoseReservationOf(turn, *actor, kind, why);
+void LoseActorsWithPlaces(Turn& turn, const GroupId& id, wire::FailureKind kind,
+                          const std::string& why) {
+  const Group* group = turn.FindGroup(id);
+  if (!group->spec.actor.IsNil() && !group->attempting) {
+    LoseActorOfGroup(turn, group->spec.actor, kind, why);
+    group = turn.FindGroup(id);
+    if (group == nullptr || group->places.empty()) return;
   }
-}
-
-void LoseActorOfGroup(Turn& turn, const ActorId& id, wire::FailureKind kind,
-                      const std::string& why) {
-  Actor* actor = turn.FindActor(id);
-  if (actor == nullptr || !actor->live() || actor->place.node.IsNil()) return;
-  LoseReservationOf(turn, *actor, kind, why);
+  LoseActorsIn(turn, id, kind, why);
 }
 
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {

@@ -11,12 +11,10 @@ namespace troupe::head {
 void EndActorsOf(Turn& turn, const LaunchId& launch, const std::string& why);
 /// Ends the actors in a placement group that is removed.
 void EndActorsIn(Turn& turn, const GroupId& group, const std::string& why);
-/// The group lost its places: actors in it end there, and are made again in others while restarts
-/// are left.
-void LoseActorsIn(Turn& turn, const GroupId& group, wire::FailureKind kind, const std::string& why);
-/// The actor's own reservation is lost; it is made again in another while restarts are left.
-void LoseActorOfGroup(Turn& turn, const ActorId& id, wire::FailureKind kind,
-                      const std::string& why);
+/// The group lost its places: the actor that it was made for and those in it end there, and are
+/// made again in others while restarts are left.
+void LoseActorsWithPlaces(Turn& turn, const GroupId& group, wire::FailureKind kind,
+                          const std::string& why);
 /// The node is gone; with a `verdict` what ran there is known to be dead.
 void LoseActorsOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict);
 /// The node was lost without a verdict and is heard again: actors that reserved nothing go on, the

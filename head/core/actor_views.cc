@@ -3,9 +3,8 @@
 #include <utility>
 
 #include "head/core/actor_places.h"
-#include "head/core/actors.h"
 #include "head/core/former_lives.h"
-#include "head/core/groups.h"
+#include "head/core/placed/waiting.h"
 #include "head/core/room_notices.h"
 #include "head/core/views.h"
 #include "placement/explain.h"
@@ -32,25 +31,8 @@ wire::Failure FailureAt(Turn& turn, const Actor& actor, wire::FailureKind kind,
   return failure;
 }
 
-bool OutOfReach(Turn& turn, const Actor& actor) {
-  if (!actor.live() || actor.place.node.IsNil()) return false;
-  const Node* node = turn.SeeNode(actor.place.node);
-  return node != nullptr && node->dead;
-}
-
 void ReplyActor(Turn& turn, const Request& request, const Actor& actor) {
   turn.Reply(request, wire::ActorUpdate{InfoOf(turn, actor)}, actor.exception);
-}
-
-void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message) {
-  Actor* actor = turn.FindActor(message.actor);
-  if (actor == nullptr) {
-    turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
-    return;
-  }
-  if (message.uncounted) NoteUncounted(turn, *actor);
-  if (actor->live()) actor->watchers.insert(request.route);
-  ReplyActor(turn, request, *actor);
 }
 
 namespace {

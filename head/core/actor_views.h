@@ -1,6 +1,6 @@
 // Views of actors: for requests by id or by name, for lists, and for watchers.
 //
-// Pure; nothing here changes an actor but the set of its watchers.
+// Pure; nothing here changes an actor.
 #pragma once
 
 #include <string>
@@ -9,7 +9,6 @@
 
 namespace troupe::head {
 
-void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message);
 void OnGetNamedActor(Turn& turn, const Request& request, const wire::GetNamedActor& message);
 void OnListActors(Turn& turn, const Request& request);
 
@@ -19,9 +18,6 @@ const Actor* FindNamedActor(Turn& turn, const LaunchId& scope, const std::string
                             const std::string& name);
 /// Answers a request with what is known of an actor.
 void ReplyActor(Turn& turn, const Request& request, const Actor& actor);
-/// Returns true if the actor's node was lost without a verdict: it may still run there. Until the
-/// node is back, or `recreate_after` is over, nobody knows.
-bool OutOfReach(Turn& turn, const Actor& actor);
 /// A failure where the actor is placed.
 wire::Failure FailureAt(Turn& turn, const Actor& actor, wire::FailureKind kind,
                         const std::string& cause);

@@ -10,7 +10,6 @@
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
 #include "head/core/output_routes.h"
-#include "head/core/owners.h"
 #include "head/core/people/quotas.h"
 #include "head/core/roles.h"
 #include "head/core/task_lists.h"
@@ -80,6 +79,15 @@ void NoteUnwanted(Turn& turn, const Actor& actor) {
   turn.Append(handles);
 }
 
+// Somebody has a handle where it is not counted: that nobody has one counted says nothing any more.
+void NoteUncounted(Turn& turn, const Actor& actor) {
+  if (!actor.live() || actor.uncounted || actor.unwanted) return;
+  wire::ActorHandles handles;
+  handles.actor = actor.spec.actor;
+  handles.uncounted = true;
+  turn.Append(handles);
+}
+
 }  // namespace
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
@@ -133,12 +141,15 @@ void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& 
   turn.state.dirty = true;
 }
 
-void NoteUncounted(Turn& turn, const Actor& actor) {
-  if (!actor.live() || actor.uncounted || actor.unwanted) return;
-  wire::ActorHandles handles;
-  handles.actor = actor.spec.actor;
-  handles.uncounted = true;
-  turn.Append(handles);
+void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message) {
+  Actor* actor = turn.FindActor(message.actor);
+  if (actor == nullptr) {
+    turn.Refuse(request, ErrorCode::kNotFound, "no actor " + message.actor.Hex());
+    return;
+  }
+  if (message.uncounted) NoteUncounted(turn, *actor);
+  if (actor->live()) actor->watchers.insert(request.route);
+  ReplyActor(turn, request, *actor);
 }
 
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message) {

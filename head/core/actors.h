@@ -27,9 +27,7 @@ namespace troupe::head {
 
 void OnCreateActor(Turn& turn, const Request& request, const wire::CreateActor& message,
                    const std::string& payload);
-/// Somebody has a handle where it is not counted: that nobody has one counted says nothing any
-/// more.
-void NoteUncounted(Turn& turn, const Actor& actor);
+void OnWatchActor(Turn& turn, const Request& request, const wire::WatchActor& message);
 void OnKillActor(Turn& turn, const Request& request, const wire::KillActor& message);
 void OnActorStarted(Turn& turn, Node& node, const wire::ActorStarted& message);
 void OnActorEnded(Turn& turn, Node& node, const wire::ActorEnded& message,

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/epochs.h"
-#include "head/core/gang/regroup.h"
-#include "head/core/launches.h"
+#include "head/core/launched/epoch_ends.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/launched/rank_ends.h"
 #include "head/core/markers.h"
-#include "head/core/reconcile.h"
+#include "head/core/roster.h"
 #include "head/core/verdict.h"
 #include "head/core/wire_convert.h"
 
@@ -47,11 +47,25 @@ void SendQuestion(Turn& turn, const Launch& launch, const NodeId& node) {
   turn.ToNode(node, ask);
 }
 
+// The marker CANCELLED, as it was asked for.
+Verdict CancelledVerdict(const Launch& launch) {
+  Verdict verdict;
+  verdict.outcome = wire::Outcome::kCancelled;
+  verdict.exit_code = 130;
+  if (!launch.stop_asked) return verdict;
+  verdict.cause = launch.stop_asked->reason;
+  if (!launch.stop_asked->timed_out) return verdict;
+  verdict.failure.cause = verdict.cause;
+  verdict.failure.kind = wire::FailureKind::kTimedOut;
+  verdict.failure.traceback = WhereRanksWere(launch);
+  return verdict;
+}
+
 // The marker, or the end of this epoch alone.
 void Finish(Turn& turn, Launch& launch) {
   const std::vector<Waiter> completes = std::move(launch.ending.completes);
   if (launch.stop_asked) {
-    WriteMarker(turn, launch, CancelledVerdict(turn, launch));
+    WriteMarker(turn, launch, CancelledVerdict(launch));
   } else {
     Cause cause;
     if (launch.ending.closed) {
@@ -169,7 +183,7 @@ void OnRankEnded(Turn& turn, Launch& launch) {
     return;
   }
   if (Failing(launch)) return Consider(turn, launch);
-  RegroupAfter(turn, launch);
+  turn.Happened(fact::EpochGoesOn{launch});
 }
 
 void FailEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
@@ -193,7 +207,7 @@ void StopLaunch(Turn& turn, Launch& launch, const StopOrder& order) {
     turn.Append(std::move(cancel));
   }
   if (!launch.on_nodes() || launch.spec.mode == wire::LaunchMode::kCommand) {
-    WriteMarker(turn, launch, CancelledVerdict(turn, launch));
+    WriteMarker(turn, launch, CancelledVerdict(launch));
     return;
   }
   Duration grace = order.grace;

@@ -5,85 +5,20 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actor_losses.h"
 #include "head/core/ending.h"
 #include "head/core/gang/regroup.h"
 #include "head/core/gang/returned.h"
-#include "head/core/groups.h"
-#include "head/core/jobs/kept_logs.h"
-#include "head/core/launches.h"
+#include "head/core/launched/epoch_ends.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/launched/rank_ends.h"
+#include "head/core/launched/start_orders.h"
 #include "head/core/markers.h"
-#include "head/core/verdict.h"
-#include "head/core/views.h"
 #include "head/core/wire_convert.h"
-#include "placement/fabric.h"
 
 namespace troupe::head {
 namespace {
 
 constexpr std::size_t kStartedFromMax = 4;
-
-// With the address of the node that holds it: workers fetch from each other.
-wire::BlobRef WithHolder(Turn& turn, wire::BlobRef blob) {
-  const Node* holder = turn.SeeNode(blob.holder);
-  if (holder == nullptr) return blob;
-  blob.host = holder->info.listen_host;
-  blob.port = holder->info.listen_port;
-  blob.unix_path = holder->info.unix_path;
-  blob.boot_id = holder->info.boot_id;
-  return blob;
-}
-
-// `others`: ranks that come to this node in the places of others, all in one reservation; null: the
-// attempt begins.
-void SendStartRanks(Turn& turn, const Launch& launch, std::size_t node_rank,
-                    const LaunchNetworks& networks,
-                    const std::vector<wire::NewRank>* others = nullptr) {
-  const NodeId& node = launch.nodes[node_rank];
-  wire::StartRanks start;
-  start.launch = launch.id;
-  start.epoch = launch.epoch;
-  start.generation = kGeneration;
-  start.group = launch.group;
-  start.attempt = launch.attempt;
-  start.mode = launch.spec.mode;
-  start.name = launch.spec.name.empty() ? launch.spec.function_name : launch.spec.name;
-  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
-    const auto is_this = [r](const wire::NewRank& each) { return each.rank == r; };
-    if (launch.ranks[r].node != node) continue;
-    if (others != nullptr && std::none_of(others->begin(), others->end(), is_this)) continue;
-    start.ranks.push_back({r, launch.ranks[r].local_rank, launch.ranks[r].life});
-  }
-  start.world_size = static_cast<std::uint32_t>(launch.ranks.size());
-  start.node_rank = static_cast<std::uint32_t>(node_rank);
-  start.node_count = static_cast<std::uint32_t>(launch.nodes.size());
-  start.hosts_store = node_rank == 0 && others == nullptr;
-  start.hang_ms = launch.spec.hang_ms;
-  start.keep_log_bytes = KeptLogBytesOf(launch);
-  if (others != nullptr) {
-    start.group = others->front().group;
-    start.attempt = others->front().attempt;
-    start.gpu_ids = others->front().gpu_ids;
-  } else if (const Group* gang = turn.FindGroup(launch.group)) {
-    for (const wire::BundlePlace& place : gang->places) {
-      if (place.node == node) start.gpu_ids = place.gpu_ids;
-    }
-  }
-  start.environment = launch.spec.environment;
-  std::vector<wire::EnvVar>& env = start.environment.env;
-  const std::string& ports = networks.rdma_ports[node_rank];
-  if (!ports.empty()) env.push_back({placement::kRdmaPortsVariable, ports, false});
-  if (node_rank == 0 || launch.spec.on_rank_death != wire::RankDeath::kFail)  // may serve a store
-    env.push_back({placement::kStorePeersVariable, networks.store_peers, false});
-  start.payload = WithHolder(turn, launch.spec.payload);
-  for (const NodeId& peer : launch.nodes) {
-    const Node* other = turn.SeeNode(peer);
-    if (peer != node && other != nullptr) start.peer_hosts.push_back(other->info.listen_host);
-  }
-  start.per_rank = launch.spec.per_rank;
-  start.exit_grace_ms = launch.spec.exit_grace_ms;
-  turn.ToNode(node, std::move(start), launch.payload);
-}
 
 void SendRoster(Turn& turn, const Launch& launch, const NodeId& node) {
   wire::PublishRoster roster;
@@ -169,53 +104,6 @@ bool AllSucceeded(const Launch& launch) {
   return true;
 }
 
-std::uint64_t NextInLog(const Launch& launch) {
-  std::uint64_t last = 0;
-  for (const Rank& rank : launch.ranks) last = std::max(last, rank.done.order);
-  return last + 1;
-}
-
-wire::EndEpoch EndOf(const Launch& launch, wire::Outcome outcome, std::int32_t exit_code,
-                     const std::string& reason) {
-  wire::EndEpoch end;
-  end.launch = launch.id;
-  end.epoch = launch.epoch;
-  end.outcome = outcome;
-  end.exit_code = exit_code;
-  end.reason = reason;
-  return end;
-}
-
-// To every node of the current epoch; what its driver made ends too.
-void EndOnNodes(Turn& turn, Launch& launch, const wire::EndEpoch& end) {
-  for (const NodeId& node : launch.nodes) turn.ToNode(node, end);
-  EndActorsOf(turn, launch.id, end.terminal ? "its launch ended" : "its launch's attempt ended");
-  std::vector<GroupId> inner;
-  for (const auto& [id, group] : turn.state.groups) {
-    if (group.spec.launch == launch.id && !group.spec.gang && group.live()) inner.push_back(id);
-  }
-  for (const GroupId& id : inner) EndGroup(turn, id, "its launch ended");
-}
-
-// The epoch is over, the launch waits for another one.
-void QueueAgain(Turn& turn, Launch& launch, const wire::EndEpoch& end, wire::Failure failure,
-                bool preempted) {
-  EndOnNodes(turn, launch, end);
-  wire::EpochFailed failed;
-  failed.launch = launch.id;
-  failed.epoch = launch.epoch;
-  failed.failure = std::move(failure);
-  failed.preempted = preempted;
-  turn.Append(std::move(failed));
-  launch.ending = Ending();
-  if (Group* gang = turn.FindGroup(launch.group)) {
-    Unplace(turn, *gang, launch.last_failure.cause);
-    gang->refusals = 0;
-    gang->retry_at = turn.now;
-  }
-  PushLaunch(turn, launch);
-}
-
 }  // namespace
 
 void BeginEpoch(Turn& turn, const Group& gang) {
@@ -246,14 +134,6 @@ void BeginEpoch(Turn& turn, const Group& gang) {
   const LaunchNetworks networks = NetworksOf(turn, *launch);
   for (std::size_t i = 0; i < launch->nodes.size(); ++i)
     SendStartRanks(turn, *launch, i, networks);
-}
-
-void SendStartRanksOf(Turn& turn, const Launch& launch, const NodeId& node,
-                      const std::vector<wire::NewRank>& ranks) {
-  const auto place = std::find(launch.nodes.begin(), launch.nodes.end(), node);
-  if (place == launch.nodes.end() || ranks.empty()) return;
-  const auto node_rank = static_cast<std::size_t>(place - launch.nodes.begin());
-  SendStartRanks(turn, launch, node_rank, NetworksOf(turn, launch), &ranks);
 }
 
 void OnRanksReady(Turn& turn, Node& node, const wire::RanksReady& message) {
@@ -319,58 +199,6 @@ void OnRankLeft(Turn& turn, Node& node, const wire::RankLeft& message) {
   PushLaunch(turn, *launch);
 }
 
-wire::Failure FailureOn(Turn& turn, const Launch& launch, std::int32_t rank, wire::FailureKind kind,
-                        const std::string& cause) {
-  wire::Failure failure;
-  failure.rank = rank;
-  failure.kind = kind;
-  failure.cause = cause;
-  failure.exit_code = 1;
-  if (rank < 0 || static_cast<std::size_t>(rank) >= launch.ranks.size()) return failure;
-  failure.node = launch.ranks[static_cast<std::size_t>(rank)].node;
-  failure.node_name = turn.NodeName(failure.node);
-  if (const Node* node = turn.SeeNode(failure.node)) failure.host = node->info.host;
-  return failure;
-}
-
-void FailRank(Turn& turn, Launch& launch, wire::Failure failure) {
-  wire::RankDone done;
-  done.outcome = wire::Outcome::kFailed;
-  const auto rank = static_cast<std::size_t>(failure.rank);
-  FinishRank(turn, launch, rank, std::move(done), std::move(failure), {});
-}
-
-void FinishRank(Turn& turn, Launch& launch, std::size_t rank, wire::RankDone done,
-                wire::Failure failure, const std::string& value) {
-  done.launch = launch.id;
-  done.epoch = launch.epoch;
-  done.generation = kGeneration;
-  done.rank = static_cast<std::uint32_t>(rank);
-  done.order = NextInLog(launch);
-  done.life = launch.ranks[rank].life;
-  done.failure = std::move(failure);
-  turn.Append(wire::RankFinished{std::move(done)}, value);
-}
-
-void EndEpoch(Turn& turn, Launch& launch, wire::Failure failure) {
-  const wire::EndEpoch end = EndOf(launch, wire::Outcome::kFailed, 1, failure.cause);
-  QueueAgain(turn, launch, end, std::move(failure), false);
-}
-
-void PreemptEpoch(Turn& turn, Launch& launch, const std::string& why) {
-  wire::EndEpoch end = EndOf(launch, wire::Outcome::kFailed, 1, why);
-  end.grace_ms = launch.spec.stop_grace_ms;
-  QueueAgain(turn, launch, end, FailureOn(turn, launch, -1, wire::FailureKind::kPreempted, why),
-             true);
-}
-
-void EndForMarker(Turn& turn, Launch& launch) {
-  wire::EndEpoch end =
-      EndOf(launch, launch.marker->outcome, launch.marker->exit_code, launch.marker->cause);
-  end.terminal = true;
-  EndOnNodes(turn, launch, end);
-}
-
 void FailLaunchesOn(Turn& turn, const NodeId& node, const std::string& why, bool verdict) {
   const auto kind = verdict ? wire::FailureKind::kNodeLost : wire::FailureKind::kNodeUnreachable;
   std::vector<LaunchId> hit;
@@ -427,22 +255,6 @@ void ResumeLaunchesOn(Turn& turn, const NodeId& node) {
       ResumeEndingOn(turn, launch, node);
     }
   }
-}
-
-void TellEpochEnded(Turn& turn, const NodeId& node, const LaunchId& id, std::uint64_t epoch) {
-  wire::EndEpoch end;
-  end.launch = id;
-  end.epoch = epoch;
-  end.outcome = wire::Outcome::kFailed;
-  end.exit_code = 76;  // fenced
-  end.reason = "this epoch is over";
-  const Launch* launch = turn.FindLaunch(id);
-  if (launch != nullptr && launch->marker) {
-    end.outcome = launch->marker->outcome;
-    end.exit_code = launch->marker->exit_code;
-    end.terminal = true;
-  }
-  turn.ToNode(node, std::move(end));
 }
 
 }  // namespace troupe::head

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "head/core/actor_places.h"
-#include "head/core/actor_views.h"
 #include "head/core/views.h"
 #include "placement/packer.h"
 
@@ -66,6 +65,12 @@ std::string WhereItMayRun(const Turn& turn, const Node& node) {
 }
 
 }  // namespace
+
+bool OutOfReach(Turn& turn, const Actor& actor) {
+  if (!actor.live() || actor.place.node.IsNil()) return false;
+  const Node* node = turn.SeeNode(actor.place.node);
+  return node != nullptr && node->dead;
+}
 
 Instant FencedAt(const Turn& turn, const Node& lost) {
   const bool same_clock = lost.heard_boot == turn.options.boot_id && lost.heard_at > Instant{} &&

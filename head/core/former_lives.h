@@ -22,6 +22,9 @@
 
 namespace troupe::head {
 
+/// Whether its node was lost without a verdict: it may still run there. Until the node is back, or
+/// `recreate_after` is over, nobody knows.
+bool OutOfReach(Turn& turn, const Actor& actor);
 /// When all that a node that was lost without a verdict ran has ended by itself.
 Instant FencedAt(const Turn& turn, const Node& lost);
 /// Returns true if a process that is no longer its actor's own may still run.

@@ -4,20 +4,10 @@
 #include <map>
 #include <utility>
 
-#include "head/core/actor_losses.h"
-#include "head/core/actor_views.h"
-#include "head/core/actors.h"
-#include "head/core/epochs.h"
-#include "head/core/gang/regroup.h"
-#include "head/core/gang/replace.h"
-#include "head/core/people/accounts.h"
-#include "head/core/people/quotas.h"
-#include "head/core/rank_shares.h"
-#include "head/core/schedule.h"
-#include "head/core/views.h"
+#include "head/core/former_lives.h"
+#include "head/core/nodes/node_views.h"
+#include "head/core/placed/group_views.h"
 #include "head/core/wire_convert.h"
-#include "placement/explain.h"
-#include "placement/packer.h"
 
 namespace troupe::head {
 namespace {
@@ -60,156 +50,10 @@ void Placed(Turn& turn, Group& group) {
   group.waits_since = Instant{};
   // Some may wait for it, to be in it.
   if (group.spec.gang || !turn.state.pending_actors.empty()) turn.state.dirty = true;
-  if (group.spec.gang) {
-    BeginEpoch(turn, group);
-  } else if (!group.spec.replaces.empty()) {
-    OnSparePlaced(turn, group);
-  } else if (!group.spec.actor.IsNil()) {
-    StartActorIn(turn, group);
-  } else {
-    PushGroup(turn, group);
-  }
-}
-
-/// The changes of a group: followers, and those who asked for it, know the rest.
-wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
-  wire::GroupInfo news;
-  news.group = group.spec.group;
-  news.state = group.state;
-  news.attempt = group.attempt;
-  news.priority = group.spec.priority;
-  if (!group.waiting()) {
-    news.reason = group.reason;
-    // The group was looked at: it has a place among those that wait
-  } else if (group.waits_since != Instant{}) {
-    if (group.spec.parent.IsNil()) news.queue_place = QueuePlace(turn, group) + 1;
-    news.reason = WaitingFor(turn, group);
-  }
-  return news;
-}
-
-const Group* FindByName(const State& state, const LaunchId& scope, const std::string& space,
-                        const std::string& name) {
-  if (name.empty()) return nullptr;
-  for (const auto& [id, group] : state.groups) {
-    const wire::GroupSubmitted& spec = group.spec;
-    if (group.live() && spec.launch == scope && spec.namespace_ == space && spec.name == name)
-      return &group;
-  }
-  return nullptr;
+  turn.Happened(fact::GroupPlaced{group});
 }
 
 }  // namespace
-
-void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& message) {
-  if (Group* known = turn.FindGroup(message.group)) {
-    known->watchers.insert(request.route);
-    turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *known)});
-    return;
-  }
-  if (message.shares) {
-    OnLeaseShares(turn, request, message);
-    return;
-  }
-  if (message.group.IsNil() || message.bundles.empty()) {
-    turn.Refuse(request, ErrorCode::kInvalid, "a placement group needs an id and a bundle");
-    return;
-  }
-  if (message.detached && !request.launch.IsNil()) {
-    turn.Refuse(request, ErrorCode::kInvalid,
-                "lifetime=\"detached\" is not possible inside a launch: what its driver makes ends "
-                "with it");
-    return;
-  }
-  const std::string objection = ObjectionTo(message.where, message.bundles);
-  if (!objection.empty()) {
-    turn.Refuse(request, ErrorCode::kInvalid, objection);
-    return;
-  }
-  if (FindByName(turn.state, request.launch, message.namespace_, message.name) != nullptr) {
-    turn.Refuse(request, ErrorCode::kAlreadyExists,
-                "a placement group is already " + Called(message.name, message.namespace_));
-    return;
-  }
-  wire::GroupSubmitted submitted;
-  submitted.group = message.group;
-  submitted.name = message.name;
-  submitted.namespace_ = message.namespace_;
-  submitted.strategy = message.strategy;
-  submitted.bundles = message.bundles;
-  submitted.where = message.where;
-  submitted.priority = message.priority;
-  submitted.owner = message.detached ? OwnerId() : request.owner;
-  submitted.line = request.line;
-  submitted.token = request.token;
-  submitted.user = request.user;
-  submitted.detached = message.detached;
-  submitted.launch = request.launch;
-  submitted.epoch = request.epoch;
-  submitted.submitted_us = turn.wall_us;
-  if (const Launch* launch = turn.FindLaunch(request.launch)) submitted.parent = launch->group;
-  const Scope scope = ScopeIn(turn, turn.FindGroup(submitted.parent));
-  const placement::Request wanted = RequestOf(turn, submitted);
-  submitted.infeasible_waits = MayWaitForNodes(turn, request, message.infeasible_waits);
-  if (!submitted.infeasible_waits && !placement::EverFits(*scope, wanted)) {
-    turn.Refuse(request, ErrorCode::kInfeasible, placement::Explain(*scope, wanted).text);
-    return;
-  }
-  const std::string over = submitted.parent.IsNil()
-                               ? OverQuota(turn, request.user, WantedBy(submitted))
-                               : "";
-  if (!over.empty()) {
-    turn.Refuse(request, ErrorCode::kInfeasible, over);
-    return;
-  }
-  turn.Append(std::move(submitted));
-  Group& group = *turn.FindGroup(message.group);
-  group.watchers.insert(request.route);
-  turn.state.dirty = true;
-  turn.Reply(request, wire::GroupUpdate{NewsOf(turn, group)});
-}
-
-void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& message) {
-  GroupId id = message.group;
-  if (const Launch* launch = turn.FindLaunch(message.launch)) id = launch->group;
-  if (const Actor* actor = turn.FindActor(message.actor)) {
-    id = actor->own_group.IsNil() ? actor->spec.group : actor->own_group;
-  }
-  for (const LaunchId& scope : {request.launch, LaunchId()}) {
-    const Group* const named = FindByName(turn.state, scope, message.namespace_, message.name);
-    if (id.IsNil() && named != nullptr) id = named->spec.group;
-  }
-  Group* group = turn.FindGroup(id);
-  if (group == nullptr) {
-    turn.Refuse(
-        request, ErrorCode::kNotFound,
-        "no placement group " + (message.name.empty() ? message.group.Hex()
-                                                      : Called(message.name, message.namespace_)));
-    return;
-  }
-  if (message.watch) group->watchers.insert(request.route);
-  // so that the answer need not say why it waits when it does not
-  if (group->waiting()) Schedule(turn);
-  wire::GroupInfo info = InfoOf(turn, *group);
-  if (message.explain) info.reason = WhyWaiting(turn, *group);
-  turn.Reply(request, wire::GroupUpdate{std::move(info)});
-}
-
-void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& message) {
-  Group* group = turn.FindGroup(message.group);
-  if (group == nullptr) {
-    turn.Refuse(request, ErrorCode::kNotFound, "no placement group " + message.group.Hex());
-    return;
-  }
-  if (group->spec.gang || !group->spec.actor.IsNil()) {
-    turn.Refuse(request, ErrorCode::kInvalid,
-                "a launch's or an actor's own reservation ends with it");
-    return;
-  }
-  if (request.id != 0) group->watchers.erase(request.route);  // reported by its answer
-  EndGroup(turn, message.group, "removed");
-  turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *turn.FindGroup(message.group))});
-}
 
 void StartAttempt(Turn& turn, Group& group, std::vector<wire::BundlePlace> places) {
   wire::GroupAttempted attempted;
@@ -299,18 +143,20 @@ void Unplace(Turn& turn, Group& group, const std::string& why) {
 void LoseBundles(Turn& turn, const GroupId& id, wire::FailureKind kind, const std::string& why) {
   Group* group = turn.FindGroup(id);
   if (group == nullptr || !group->live() || group->places.empty()) return;
-  if (group->spec.gang && FailEpochOfGroup(turn, id, why)) return;
+  if (group->spec.gang) {
+    Launch* launch = turn.FindLaunch(group->spec.launch);
+    if (launch != nullptr && launch->on_nodes())
+      return turn.Happened(fact::GangLost{*launch, why});
+  }
   if (!group->attempting && group->state != wire::GroupState::kCreated) return;
-  if (!group->spec.replaces.empty() && !group->attempting) return LoseSpare(turn, *group, why);
+  if (!group->spec.replaces.empty() && !group->attempting)
+    return turn.Happened(fact::SpareLost{*group, why});
   if (!group->spec.actor.IsNil() && !group->attempting) {
     const Actor* actor = turn.FindActor(group->spec.actor);
     // The actor may run there: nothing is reserved elsewhere for it
     if (actor != nullptr && OutOfReach(turn, *actor)) return;
-    LoseActorOfGroup(turn, group->spec.actor, kind, why);
-    group = turn.FindGroup(id);
-    if (group == nullptr || group->places.empty()) return;
   }
-  LoseActorsIn(turn, id, kind, why);
+  turn.Happened(fact::PlacesLost{id, kind, why});
   group = turn.FindGroup(id);
   if (group == nullptr || group->places.empty()) return;
   Unplace(turn, *group, why);
@@ -327,7 +173,7 @@ void EndGroup(Turn& turn, const GroupId& id, const std::string& why) {
     }
     for (const GroupId& child : children) EndGroup(turn, child, why);
   }
-  if (group->spec.actor.IsNil()) EndActorsIn(turn, id, why);
+  if (group->spec.actor.IsNil()) turn.Happened(fact::GroupEnds{id, why});
   group = turn.FindGroup(id);
   if (group == nullptr || !group->live()) return;
   const std::set<NodeId> nodes = NodesOf(group->places);
@@ -346,27 +192,6 @@ void EndGroup(Turn& turn, const GroupId& id, const std::string& why) {
 void AskAgain(Turn& turn, const GroupId& id, const NodeId& node) {
   const Group* group = turn.FindGroup(id);
   if (group != nullptr && group->attempting) SendReserve(turn, *group, node);
-}
-
-void PushGroup(Turn& turn, const Group& group) {
-  if (group.watchers.empty()) return;
-  const wire::GroupInfo news = NewsOf(turn, group);
-  for (const Route& route : group.watchers) turn.SendTo(route, wire::GroupUpdate{news});
-}
-
-wire::GroupInfo InfoOf(Turn& turn, const Group& group) {
-  wire::GroupInfo info = NewsOf(turn, group);
-  info.name = group.spec.name;
-  info.strategy = group.spec.strategy;
-  if (group.state == wire::GroupState::kCreated) info.places = group.places;
-  info.bundles = group.spec.bundles;
-  info.launch = group.spec.launch;
-  info.shares = group.spec.shares;
-  info.share_rank = group.spec.share_rank;
-  info.user = turn.state.users.Named(group.spec.user);
-  info.gang = group.spec.gang;
-  info.actor = group.spec.actor;
-  return info;
 }
 
 }  // namespace troupe::head

@@ -17,9 +17,6 @@
 
 namespace troupe::head {
 
-void OnCreateGroup(Turn& turn, const Request& request, const wire::CreateGroup& message);
-void OnGetGroup(Turn& turn, const Request& request, const wire::GetGroup& message);
-void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& message);
 void OnReserveReply(Turn& turn, Node& node, const wire::ReserveReply& message);
 void OnReleased(Turn& turn, Node& node, const wire::Released& message);
 
@@ -36,8 +33,5 @@ void AskAgain(Turn& turn, const GroupId& group, const NodeId& node);
 /// again.
 void NoteFree(Turn& turn, Node& node, const std::vector<wire::Resource>& free,
               std::uint64_t version);
-/// Tells those who follow it what is new of it.
-void PushGroup(Turn& turn, const Group& group);
-wire::GroupInfo InfoOf(Turn& turn, const Group& group);
 
 }  // namespace troupe::head

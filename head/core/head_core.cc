@@ -7,6 +7,7 @@
 #include "head/core/archive/archive.h"
 #include "head/core/dispatch.h"
 #include "head/core/ending.h"
+#include "head/core/follow_ups.h"
 #include "head/core/gang/regroup.h"
 #include "head/core/jobs/jobs.h"
 #include "head/core/launches.h"
@@ -36,7 +37,7 @@ class Inputs {
   void operator()(const TokenUsed& i) { NoteTokenUsed(t_, i.id); }
   void operator()(const PlanNow&) { Schedule(t_); }
   void operator()(const Archived& i) { OnArchived(t_, i); }
-  void operator()(const Recalled& i) { OnRecalled(t_, i); }
+  void operator()(const Recalled& i) { OnRecalled(t_, i, OnMessage); }
 
  private:
   Turn& t_;
@@ -54,7 +55,7 @@ void HeadCore::NoteIncarnation(std::uint64_t seen) {
 }
 
 Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
-  Turn turn(state_, options_, seams_, now, wall_us);
+  Turn turn(state_, options_, seams_, now, wall_us, FollowUpFact);
   state_.replaying = false;
   state_.started = now;
   BeginLivedTime(turn);
@@ -81,7 +82,7 @@ Effects HeadCore::Start(Instant now, std::uint64_t wall_us) {
 }
 
 Effects HeadCore::Handle(const Input& input, Instant now, std::uint64_t wall_us) {
-  Turn turn(state_, options_, seams_, now, wall_us);
+  Turn turn(state_, options_, seams_, now, wall_us, FollowUpFact);
   if (const auto* appended = std::get_if<Appended>(&input)) {
     durable_ = std::max(durable_, appended->sequence);
   }

@@ -7,16 +7,13 @@
 
 #include "head/core/archive/archive.h"
 #include "head/core/ending.h"
-#include "head/core/epochs.h"
-#include "head/core/gang/regroup.h"
 #include "head/core/gang/shape.h"
-#include "head/core/groups.h"
 #include "head/core/jobs/jobs.h"
-#include "head/core/markers.h"
+#include "head/core/launched/launch_views.h"
 #include "head/core/people/quotas.h"
+#include "head/core/placed/waiting.h"
 #include "head/core/runs.h"
 #include "head/core/schedule.h"
-#include "head/core/verdict.h"
 #include "head/core/views.h"
 #include "head/core/wire_convert.h"
 #include "placement/explain.h"
@@ -89,17 +86,6 @@ Launch* Find(Turn& turn, const Request& request, const LaunchId& id) {
                   : "launch " + id.Short() + " " + NameOf(stone->second.outcome) +
                         "; its particulars are no longer kept");
   return nullptr;
-}
-
-// How the rank ended, as far as it has.
-void NoteEnd(const Rank& rank, wire::RankInfo& item) {
-  const bool ended = rank.done.outcome != wire::Outcome::kNone;
-  item.outcome = ended ? rank.done.outcome : rank.late;
-  item.exit_code = ended ? ExitCodeOf(rank.done.failure) : rank.late_exit_code;
-  item.warning = rank.warning;
-  if (rank.done.outcome != wire::Outcome::kFailed) return;
-  item.cause = rank.done.failure.cause;
-  item.kind = rank.done.failure.kind;
 }
 
 void ArmTimeout(Turn& turn, Launch& launch) {
@@ -274,19 +260,6 @@ void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch
   turn.Reply(request, wire::LaunchUpdate{InfoOf(turn, *launch)});
 }
 
-Verdict CancelledVerdict(const Turn& turn, const Launch& launch) {
-  Verdict verdict;
-  verdict.outcome = wire::Outcome::kCancelled;
-  verdict.exit_code = 130;
-  if (!launch.stop_asked) return verdict;
-  verdict.cause = launch.stop_asked->reason;
-  if (!launch.stop_asked->timed_out) return verdict;
-  verdict.failure.cause = verdict.cause;
-  verdict.failure.kind = wire::FailureKind::kTimedOut;
-  verdict.failure.traceback = WhereRanksWere(launch);
-  return verdict;
-}
-
 void OnLaunchTimer(Turn& turn, const LaunchId& id) {
   Launch* launch = turn.FindLaunch(id);
   if (launch == nullptr || !launch->open()) return;
@@ -323,77 +296,6 @@ void ResumeLaunchTimers(Turn& turn) {
     }
   }
   ArchiveEnded(turn);
-}
-
-void PushLaunch(Turn& turn, const Launch& launch) {
-  if (launch.watchers.empty()) return;
-  const wire::LaunchInfo info = InfoOf(turn, launch);
-  for (const Route& route : launch.watchers) turn.SendTo(route, wire::LaunchUpdate{info});
-}
-
-wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch) {
-  wire::LaunchInfo info;
-  info.launch = launch.id;
-  info.name = launch.spec.name.empty() ? launch.spec.function_name : launch.spec.name;
-  info.mode = launch.spec.mode;
-  info.ranks = launch.spec.ranks;
-  info.state = launch.phase;
-  info.epoch = launch.epoch;
-  info.attempts_max = launch.spec.attempts_max;
-  info.priority = launch.spec.priority;
-  info.user = launch.user;
-  info.preemptions = launch.preemptions;
-  info.submitted_us = launch.submitted_us;
-  info.ready_ms = launch.roster.ready_ms;
-  info.started_from = launch.roster.started_from;
-  info.nodes = launch.nodes;
-  info.travelled = launch.spec.environment.travelled;
-  info.not_taken = launch.spec.environment.not_taken;
-  info.per_rank = launch.spec.per_rank;
-  info.head_incarnation = turn.state.incarnation;
-  info.failure = launch.last_failure;
-  if (launch.marker) {
-    info.outcome = launch.marker->outcome;
-    info.exit_code = launch.marker->exit_code;
-    info.cause = launch.marker->cause;
-    info.failure = launch.marker->failure;
-    info.duration_ms = launch.marker->duration_ms;
-  } else {
-    if (launch.cancel_requested) info.cause = "cancel requested: " + launch.cancel_reason;
-    if (launch.ending.step == Ending::Step::kStopping) {
-      info.state = wire::LaunchState::kStopping;
-      info.cause = launch.ending.order.reason;
-      info.failure = launch.ending.verdict;
-    }
-    info.duration_ms =
-        turn.wall_us > launch.submitted_us ? (turn.wall_us - launch.submitted_us) / 1000 : 0;
-  }
-  info.group_epoch = GroupEpochOf(launch);
-  info.on_rank_death = launch.spec.on_rank_death;
-  info.watchers = static_cast<std::uint32_t>(launch.watchers.size());
-  if (launch.spec.mode == wire::LaunchMode::kCommand) info.waiting_for = NodesAwaited(turn, launch);
-  const Group* gang = turn.FindGroup(launch.group);
-  if (launch.phase == wire::LaunchState::kQueued && gang != nullptr) {
-    if (gang->attempting) info.state = wire::LaunchState::kReserving;
-    if (gang->waiting()) {
-      info.waiting_for = WaitingFor(turn, *gang);
-      info.queue_place = QueuePlace(turn, *gang) + 1;
-    }
-  }
-  for (std::uint32_t r = 0; r < launch.ranks.size(); ++r) {
-    const Rank& rank = launch.ranks[r];
-    wire::RankInfo item;
-    item.rank = r;
-    item.node = rank.node;
-    item.node_name = turn.NodeName(rank.node);
-    if (const Node* node = turn.SeeNode(rank.node)) item.host = node->info.host;
-    item.local_rank = rank.local_rank;
-    if (!launch.ready.empty() && launch.ready.count(rank.node) > 0) ++info.ready_ranks;
-    NoteEnd(rank, item);
-    info.rank_infos.push_back(std::move(item));
-    info.result_bytes.push_back(rank.value.empty() ? rank.done.size_bytes : rank.value.size());
-  }
-  return info;
 }
 
 }  // namespace troupe::head

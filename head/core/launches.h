@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "head/core/markers.h"
 #include "head/core/turn.h"
 
 namespace troupe::head {
@@ -14,15 +13,11 @@ void OnWatchLaunch(Turn& turn, const Request& request, const wire::WatchLaunch& 
 void OnGetLaunch(Turn& turn, const Request& request, const wire::GetLaunch& message);
 void OnGetResult(Turn& turn, const Request& request, const wire::GetResult& message);
 void OnCancelLaunch(Turn& turn, const Request& request, const wire::CancelLaunch& message);
-/// The marker CANCELLED, as it was asked for.
-Verdict CancelledVerdict(const Turn& turn, const Launch& launch);
 /// A launch whose owner is away becomes the watcher's.
 void Adopt(Turn& turn, Launch& launch, const Request& request);
 void OnLaunchTimer(Turn& turn, const LaunchId& id);
 void OnCancelTimer(Turn& turn, const LaunchId& id);
 /// After replay: deadlines count on from submission.
 void ResumeLaunchTimers(Turn& turn);
-void PushLaunch(Turn& turn, const Launch& launch);
-wire::LaunchInfo InfoOf(Turn& turn, const Launch& launch);
 
 }  // namespace troupe::head

@@ -28,12 +28,4 @@ struct Verdict {
 /// The launch must be open (S6).
 void WriteMarker(Turn& turn, Launch& launch, Verdict verdict);
 
-void OnAcquireDriver(Turn& turn, const Request& request, const wire::AcquireDriver& message);
-void OnRenewDriver(Turn& turn, const Request& request, const wire::RenewDriver& message);
-void OnComplete(Turn& turn, const Request& request, const wire::Complete& message,
-                const std::string& value);
-void OnWaitMarker(Turn& turn, const Request& request, const wire::WaitMarker& message);
-void OnWaitTimer(Turn& turn);
-void OnDriverTimer(Turn& turn, const LaunchId& id);
-
 }  // namespace troupe::head

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "head/core/actor_lives.h"
-#include "head/core/epochs.h"
 #include "head/core/groups.h"
 #include "head/core/wire_convert.h"
 
@@ -74,7 +73,7 @@ void Preempt(Turn& turn, const GroupId& victim, const GroupId& by) {
   const bool of_ranks = group->spec.gang || !group->spec.replaces.empty();
   Launch* launch = of_ranks ? turn.FindLaunch(group->spec.launch) : nullptr;
   if (launch != nullptr && launch->on_nodes()) {
-    PreemptEpoch(turn, *launch, why);
+    turn.Happened(fact::EpochPreempted{*launch, why});
   } else {
     LoseBundles(turn, victim, wire::FailureKind::kPreempted, why);
   }

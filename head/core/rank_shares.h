@@ -6,27 +6,11 @@
 // until all of them are free, and says who holds them.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "head/core/turn.h"
-#include "placement/request.h"
 
 namespace troupe::head {
 
 /// A CreateGroup with `shares`: only of the driver of the launch's current epoch.
 void OnLeaseShares(Turn& turn, const Request& request, const wire::CreateGroup& message);
-
-/// Returns places for a waiting group of shares on `views` (of the launch's reservation); nullopt:
-/// not now.
-std::optional<std::vector<wire::BundlePlace>> SharePlaces(
-    Turn& turn, const Group& shares, const std::vector<placement::NodeView>& views);
-
-/// Returns a line on the wanted resources and where too little of them is free.
-std::string SharesWaitingFor(Turn& turn, const Group& shares);
-
-/// Returns a line on the holders of a launch's reservation; empty if there are none.
-std::string HoldersIn(Turn& turn, const Group& parent);
 
 }  // namespace troupe::head

@@ -11,6 +11,7 @@
 #include "head/core/epochs.h"
 #include "head/core/former_lives.h"
 #include "head/core/groups.h"
+#include "head/core/launched/epoch_ends.h"
 #include "head/core/verdict.h"
 #include "head/core/wire_convert.h"
 
@@ -123,14 +124,6 @@ void Reconcile(Turn& turn, Node& node, const wire::RegisterNode& report) {
   ReconcileActors(turn, node, report);
   NoteFree(turn, node, report.free, report.free_version);
   turn.FindNode(id)->settled = false;
-}
-
-void Settle(Turn& turn, Node& node) {
-  if (node.settled) return;
-  node.settled = true;
-  const NodeId id = node.id;
-  FailMissingRanks(turn, id);
-  LoseMissingActors(turn, id);
 }
 
 }  // namespace troupe::head

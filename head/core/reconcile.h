@@ -12,7 +12,5 @@
 namespace troupe::head {
 
 void Reconcile(Turn& turn, Node& node, const wire::RegisterNode& report);
-/// The first heartbeat since.
-void Settle(Turn& turn, Node& node);
 
 }  // namespace troupe::head

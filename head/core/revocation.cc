@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/launches.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/launched/owned.h"
 #include "head/core/lived_time.h"
 #include "head/core/owners.h"
+#include "head/core/tokens.h"
 #include "runtime/wire/token_rule.h"
 
 namespace troupe::head {
@@ -16,14 +18,6 @@ namespace {
 
 // Lifetime of a client's or an observer's certificate (net/certificate.h)
 constexpr std::uint64_t kCertificateUs = 24ull * 3600 * 1'000'000;
-
-wire::Revoked AllRevoked(const State& state) {
-  wire::Revoked revoked;
-  for (const auto& [id, token] : state.tokens) {
-    if (token.revoked && wire::EndsWithItsToken(token.role)) revoked.tokens.push_back(id);
-  }
-  return revoked;
-}
 
 bool InDetachedLaunch(Turn& turn, const LaunchId& id) {
   const Launch* launch = turn.FindLaunch(id);
@@ -115,16 +109,6 @@ void EndToken(Turn& turn, const TokenId& id, const std::string& why) {
   TellAllNodes(turn);
   EndSessions(turn, id, why);
   EndThings(turn, id, why);
-}
-
-bool IsRevoked(const State& state, wire::Role role, const TokenId& token) {
-  const auto known = state.tokens.find(token);
-  return wire::EndsWithItsToken(role) && known != state.tokens.end() && known->second.revoked;
-}
-
-void TellRevoked(Turn& turn, const NodeId& node) {
-  wire::Revoked revoked = AllRevoked(turn.state);
-  if (!revoked.tokens.empty()) turn.ToNode(node, std::move(revoked));
 }
 
 }  // namespace troupe::head

@@ -24,9 +24,5 @@ void OnRevokeToken(Turn& turn, const Request& request, const wire::RevokeToken& 
 /// Revokes a token that was made for one thing, which has ended. A token that nobody has used is
 /// forgotten.
 void EndToken(Turn& turn, const TokenId& id, const std::string& why);
-/// Returns true if a certificate of this role that was given for `token` is worth nothing any more.
-bool IsRevoked(const State& state, wire::Role role, const TokenId& token);
-/// All that are revoked, to a worker; nothing where none is.
-void TellRevoked(Turn& turn, const NodeId& node);
 
 }  // namespace troupe::head

@@ -1,13 +1,15 @@
 #include "head/core/roles.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
-#include "head/core/people/quotas.h"
 #include "runtime/base/rank_actor.h"
 
 namespace troupe::head {
 namespace {
+
+constexpr std::size_t kUserNameMax = 64;
 
 std::string RankText(const wire::Relay& relay) {
   return "rank " + std::to_string(relay.rank) + " of launch " + relay.launch.Short();
@@ -166,6 +168,23 @@ std::string Never(Speaker speaker, const wire::Body& body) {
 }
 
 }  // namespace
+
+bool IsAdministrator(const Turn& turn, const Request& request) {
+  return request.role == wire::Role::kClient && request.user == turn.state.users.self;
+}
+
+std::string ObjectionToUser(const std::string& name) {
+  const bool starts = !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0;
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char each) {
+    return each < 0x80 && (std::isalnum(each) != 0 || std::string("._-+@").find(
+                                                          static_cast<char>(each)) !=
+                                                          std::string::npos);
+  });
+  if (starts && plain && name.size() <= kUserNameMax) return {};
+  return "the name of an owner begins with a letter or digit, goes on with letters, digits and any "
+         "of . _ - + @, and has at most " +
+         std::to_string(kUserNameMax) + " characters";
+}
 
 Speaker SpeakerOf(wire::Role role, bool relayed) {
   if (relayed) return role == wire::Role::kWorker ? Speaker::kRelayed : Speaker::kJoin;

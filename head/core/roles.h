@@ -39,7 +39,12 @@ std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Sess
 std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request,
                                    const wire::Body& body);
 
-/// Returns the owner of an object (see above).
+/// Whether who asks may set quotas, and make tokens for others (QT-5, quotas.h).
+bool IsAdministrator(const Turn& turn, const Request& request);
+/// What is wrong with a user's name; empty when nothing is.
+std::string ObjectionToUser(const std::string& name);
+
+/// Whose a thing is (see above).
 OwnerId LineOf(const Launch& launch);
 OwnerId LineOf(const Actor& actor);
 OwnerId LineOf(Turn& turn, const Group& group);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <utility>
-
-#include "head/core/actor_views.h"
+#include <vector>
 
 namespace troupe::head {
 namespace {
@@ -53,18 +52,19 @@ bool RoomIsWanted(Turn& turn, const Actor& actor) {
   });
 }
 
-void AskForRoom(Turn& turn) {
+std::vector<ActorId> WhoMakesRoom(Turn& turn) {
   RoomWanted& wanted = turn.state.room_wanted;
-  if (!wanted.news || turn.now < wanted.due) return;
+  std::vector<ActorId> holders;
+  if (!wanted.news || turn.now < wanted.due) return holders;
   wanted.news = false;
   wanted.due = turn.now + kRoomWordEvery;
   for (auto each = wanted.by.begin(); each != wanted.by.end();) {
     each = each->second.until <= turn.now ? wanted.by.erase(each) : std::next(each);
   }
   for (const auto& [owner, id] : turn.state.leased_actors) {
-    const Actor& actor = *turn.FindActor(id);
-    if (RoomIsWanted(turn, actor)) PushActor(turn, actor);
+    if (RoomIsWanted(turn, *turn.FindActor(id))) holders.push_back(id);
   }
+  return holders;
 }
 
 }  // namespace troupe::head

@@ -7,6 +7,8 @@
 // process a little longer.
 #pragma once
 
+#include <vector>
+
 #include "head/core/turn.h"
 
 namespace troupe::head {
@@ -20,7 +22,7 @@ void NoteRoomWanted(Turn& turn, const Group& group);
 /// Returns true if the resources of a leased process are wanted for more than leases of its own
 /// maker.
 bool RoomIsWanted(Turn& turn, const Actor& actor);
-/// Behind a pass.
-void AskForRoom(Turn& turn);
+/// Behind a pass: leased processes whose watchers are to be told now that others wait.
+std::vector<ActorId> WhoMakesRoom(Turn& turn);
 
 }  // namespace troupe::head

@@ -5,14 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actor_losses.h"
-#include "head/core/epochs.h"
-#include "head/core/gang/regroup.h"
-#include "head/core/groups.h"
-#include "head/core/owners.h"
-#include "head/core/reconcile.h"
-#include "head/core/revocation.h"
-#include "head/core/wire_convert.h"
+#include "head/core/nodes/node_views.h"
+#include "head/core/nodes/watches.h"
+#include "head/core/tokens.h"
 
 namespace troupe::head {
 namespace {
@@ -175,23 +170,6 @@ void Answered(Turn& turn, Node& node, std::uint64_t question, const NodeId& by, 
 
 }  // namespace
 
-std::string WhatItsWorkerDoes(const Node& node) {
-  const std::string whose = ": its worker (process " + std::to_string(node.info.pid) + ") ";
-  switch (node.worker_state) {
-    case 'R':
-      return whose + "runs, or waits for a processor";
-    case 'D':
-      return whose + "waits for a disk";
-    case 'T':
-    case 't':
-      return whose + "is stopped";
-    case 'S':
-      return node.held_up_at == Instant() ? "" : whose + "waits for something in the system";
-    default:
-      return "";
-  }
-}
-
 void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message) {
   Session& session = turn.state.sessions[request.route.session];
   if (session.role != wire::Role::kWorker) {
@@ -246,9 +224,7 @@ void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode
   turn.Arm(turn.now + turn.options.suspect_after, TimerKind::kNode, node->id);
   Welcome(turn, request, *node);
   TellRevoked(turn, node->id);
-  if (was_dead) ActorsAreBack(turn, node->id);
-  node = turn.FindNode(info.node);
-  Reconcile(turn, *node, message);
+  turn.Happened(fact::NodeRegistered{info.node, was_dead, message});
   ResumeWatches(turn, *turn.FindNode(info.node), request.route.session);
   turn.state.dirty = true;
 }
@@ -275,6 +251,13 @@ void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message) {
   ack.sequence = message.sequence;
   turn.ToNode(node.id, std::move(ack));
   Settle(turn, node);
+}
+
+void Settle(Turn& turn, Node& node) {
+  if (node.settled) return;
+  node.settled = true;
+  const NodeId id = node.id;
+  turn.Happened(fact::NodeSettled{id});
 }
 
 void OnNodeTimer(Turn& turn, const NodeId& id) {
@@ -357,17 +340,6 @@ void ForgetAllButTheLatestDead(Turn& turn) {
   while (dead.size() > kDeadNodesMax) ForgetNode(turn, dead.front());
 }
 
-// Drops the bundles that a launch's ranks and actors had there. A launch that fails with the node
-// ends them itself.
-void LoseBundlesInside(Turn& turn, const std::vector<GroupId>& groups, wire::FailureKind kind,
-                       const std::string& why) {
-  for (const GroupId& id : groups) {
-    const Group* group = turn.FindGroup(id);
-    const Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
-    if (launch != nullptr && GoesOnAfterDeaths(*launch)) LoseBundles(turn, id, kind, why);
-  }
-}
-
 }  // namespace
 
 void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
@@ -400,11 +372,7 @@ void LoseNode(Turn& turn, Node& node, const std::string& cause, bool verdict) {
     turn.Close(node.session, text);
     node.session = SessionId();
   }
-  const auto kind = verdict ? wire::FailureKind::kNodeLost : wire::FailureKind::kNodeUnreachable;
-  FailLaunchesOn(turn, id, text, verdict);
-  LoseActorsOn(turn, id, text, verdict);
-  for (const GroupId& group : groups) LoseBundles(turn, group, kind, text);
-  LoseBundlesInside(turn, inside, kind, text);
+  turn.Happened(fact::NodeLost{id, text, verdict, groups, inside});
   ForgetAllButTheLatestDead(turn);
   turn.state.dirty = true;
 }

@@ -18,6 +18,8 @@ namespace troupe::head {
 
 void OnRegisterNode(Turn& turn, const Request& request, const wire::RegisterNode& message);
 void OnHeartbeat(Turn& turn, Node& node, const wire::Heartbeat& message);
+/// The node has said all that it had to say since it registered: the first heartbeat after that.
+void Settle(Turn& turn, Node& node);
 /// How many nodes that are gone, and how many keys of nodes, are remembered: the latest.
 inline constexpr std::size_t kDeadNodesMax = 1000;
 inline constexpr std::size_t kNodeKeysMax = 20'000;
@@ -28,9 +30,6 @@ void Heard(Turn& turn, Node& node);
 void OnNodeTimer(Turn& turn, const NodeId& id);
 void OnWorkerGone(Turn& turn, const Session& session, const SessionId& id);
 void OnProbe(Turn& turn, const ProbeDone& input);
-/// ": its worker (process 7) waits for a disk", of a silent node of this host or one that says so;
-/// else empty.
-std::string WhatItsWorkerDoes(const Node& node);
 /// A worker of this host that wants a processor or waits for a disk is not lost for being silent.
 void OnWorkerSeen(Turn& turn, const WorkerSeen& input);
 /// A worker that is held up is not lost for being silent.

@@ -3,20 +3,15 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/launches.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/nodes/node_views.h"
 
 namespace troupe::head {
 namespace {
 
-constexpr std::size_t kNodesNamed = 16;
-
-bool There(const Node& node) {
-  return !node.dead && node.reported && !node.draining && !node.session.IsNil();
-}
-
 std::uint32_t CountNodes(const State& state) {
   std::uint32_t count = 0;
-  for (const auto& [id, node] : state.nodes) count += There(node) ? 1 : 0;
+  for (const auto& [id, node] : state.nodes) count += IsThere(node) ? 1 : 0;
   return count;
 }
 
@@ -62,19 +57,6 @@ void CountNodesOfRuns(Turn& turn) {
     launch.nodes_there = count;
     PushLaunch(turn, launch);
   }
-}
-
-std::string NodesAwaited(Turn& turn, const Launch& launch) {
-  if (launch.phase != wire::LaunchState::kStarting || !launch.open()) return {};
-  std::string names;
-  std::size_t named = 0;
-  for (const auto& [id, node] : turn.state.nodes) {
-    if (!There(node) || ++named > kNodesNamed) continue;
-    names += (names.empty() ? ": " : ", ") + node.name;
-  }
-  if (named > kNodesNamed) names += " and " + std::to_string(named - kNodesNamed) + " more";
-  return std::to_string(named) + " of " + std::to_string(launch.spec.ranks) + " nodes are there" +
-         names;
 }
 
 void TellWatchersLeft(Turn& turn) {

@@ -7,8 +7,6 @@
 // A run may complete while it is STARTING: a node that does not come is its driver's to give up on.
 #pragma once
 
-#include <string>
-
 #include "head/core/turn.h"
 
 namespace troupe::head {
@@ -19,8 +17,6 @@ Launch& BeginRun(Turn& turn, const Request& request, const wire::SubmitLaunch& m
 /// Something changed about the nodes: runs that have theirs go on, the others' watchers hear how
 /// many.
 void CountNodesOfRuns(Turn& turn);
-/// "2 of 4 nodes are there: a, b"; empty once it runs.
-std::string NodesAwaited(Turn& turn, const Launch& launch);
 /// A session ended: who still watches a run that is over hears it (a head ends when all were told).
 void TellWatchersLeft(Turn& turn);
 

@@ -7,17 +7,17 @@
 #include <optional>
 #include <utility>
 
+#include "head/core/actor_views.h"
 #include "head/core/actors.h"
 #include "head/core/former_lives.h"
 #include "head/core/gang/shape.h"
 #include "head/core/groups.h"
-#include "head/core/jobs/jobs.h"
 #include "head/core/people/fair_queue.h"
 #include "head/core/people/quotas.h"
+#include "head/core/placed/predecessors.h"
+#include "head/core/placed/share_places.h"
 #include "head/core/preempt.h"
-#include "head/core/rank_shares.h"
 #include "head/core/room_notices.h"
-#include "head/core/runs.h"
 #include "head/core/views.h"
 #include "head/core/wire_convert.h"
 #include "placement/queue.h"
@@ -261,7 +261,7 @@ class Queue {
 void Schedule(Turn& turn) {
   if (!turn.state.dirty) return;
   turn.state.dirty = false;
-  CountNodesOfRuns(turn);
+  turn.Happened(fact::PassBegins{});
   std::vector<std::pair<GroupId, GroupId>> victims;
   if (!turn.state.waiting_groups.empty() || !turn.state.waiting_inside.empty()) {
     Queue queue(turn);
@@ -274,7 +274,7 @@ void Schedule(Turn& turn) {
   }
   for (const auto& [victim, by] : victims) Preempt(turn, victim, by);
   PlaceActors(turn);
-  AskForRoom(turn);
+  for (const ActorId& id : WhoMakesRoom(turn)) PushActor(turn, *turn.FindActor(id));
 }
 
 }  // namespace troupe::head

@@ -4,14 +4,11 @@
 #include <vector>
 
 #include "head/core/archive/launch_list.h"
-#include "head/core/groups.h"
-#include "head/core/launches.h"
-#include "head/core/metrics/node_measures.h"
-#include "head/core/views.h"
-#include "head/core/wire_convert.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/nodes/node_views.h"
+#include "head/core/placed/group_views.h"
 
 namespace troupe::head {
-
 namespace {
 
 // The open ones and, behind them, the latest that are over.
@@ -26,40 +23,6 @@ std::vector<const Launch*> LaunchesOfStatus(const State& state) {
 }
 
 }  // namespace
-
-wire::NodeState StateOf(const Node& node) {
-  return node.dead                        ? wire::NodeState::kDead
-         : node.suspect || !node.reported ? wire::NodeState::kSuspect
-         : node.draining || node.leaving  ? wire::NodeState::kDraining
-                                          : wire::NodeState::kAlive;
-}
-
-wire::NodeInfo InfoOf(const Turn& turn, const Node& node) {
-  wire::NodeInfo info;
-  info.node = node.id;
-  info.name = node.name;
-  info.host = node.info.host;
-  info.state = StateOf(node);
-  info.incarnation = node.incarnation;
-  info.listen_host = node.info.listen_host;
-  info.listen_port = node.info.listen_port;
-  info.unix_path = node.info.unix_path;
-  info.boot_id = node.info.boot_id;
-  info.pid = node.info.pid;
-  info.resources = node.info.resources;
-  if (!node.dead) info.free = ToWire(FreeOf(node));
-  info.labels = node.info.labels;
-  info.devices = node.info.devices;
-  if (turn.now > node.last_heard) {
-    info.heard_ms = static_cast<std::uint64_t>(Millis(turn.now - node.last_heard));
-  }
-  info.python_version = node.info.python_version;
-  info.zygote_ready = node.zygote_ready;
-  info.preimports = node.preimports;
-  info.why = WhatIsWrong(turn, node);
-  if (info.why.empty()) info.why = IdleGpusOf(turn, node);
-  return info;
-}
 
 void OnGetStatus(Turn& turn, const Request& request) {
   wire::ClusterStatus status;

@@ -8,7 +8,5 @@ namespace troupe::head {
 void OnGetStatus(Turn& turn, const Request& request);
 void OnListGroups(Turn& turn, const Request& request);
 void OnListEvents(Turn& turn, const Request& request);
-wire::NodeState StateOf(const Node& node);
-wire::NodeInfo InfoOf(const Turn& turn, const Node& node);
 
 }  // namespace troupe::head

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "head/core/lived_time.h"
-#include "head/core/people/quotas.h"
+#include "head/core/roles.h"
+#include "runtime/wire/token_rule.h"
 
 namespace troupe::head {
 namespace {
@@ -27,6 +28,14 @@ bool IsOld(const Turn& turn, const wire::TokenWritten& token) {
   if (over_us > turn.wall_us || turn.wall_us - over_us < kKeptUs) return false;
   // In a revoked token created_lived_us is the moment of its revocation.
   return !token.revoked || LivedUs(turn.state, turn.now) + 1 >= token.created_lived_us + kKeptUs;
+}
+
+wire::Revoked AllRevoked(const State& state) {
+  wire::Revoked revoked;
+  for (const auto& [id, token] : state.tokens) {
+    if (token.revoked && wire::EndsWithItsToken(token.role)) revoked.tokens.push_back(id);
+  }
+  return revoked;
 }
 
 void Forget(Turn& turn) {
@@ -109,6 +118,16 @@ void NoteTokenUsed(Turn& turn, const TokenId& id) {
   if (token.used_us == 0) token.used_us = turn.wall_us;
   ++token.uses;
   turn.Append(std::move(token));
+}
+
+bool IsRevoked(const State& state, wire::Role role, const TokenId& token) {
+  const auto known = state.tokens.find(token);
+  return wire::EndsWithItsToken(role) && known != state.tokens.end() && known->second.revoked;
+}
+
+void TellRevoked(Turn& turn, const NodeId& node) {
+  wire::Revoked revoked = AllRevoked(turn.state);
+  if (!revoked.tokens.empty()) turn.ToNode(node, std::move(revoked));
 }
 
 }  // namespace troupe::head

@@ -2,6 +2,7 @@
 
 #include "head/core/apply.h"
 #include "head/core/machine/event_notes.h"
+#include "runtime/base/check.h"
 
 namespace troupe::head {
 
@@ -44,6 +45,11 @@ void Turn::Close(const SessionId& session, std::string reason) {
 }
 
 void Turn::ProbeNode(const Node& node) { probes.push_back({node.id, node.incarnation}); }
+
+void Turn::Happened(const Fact& fact) {
+  TROUPE_CHECK(follow_up_ != nullptr, "in a turn that only looks");
+  follow_up_(*this, fact);
+}
 
 const Node* Turn::SeeNode(const NodeId& id) const {
   const auto found = state.nodes.find(id);

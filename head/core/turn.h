@@ -2,7 +2,8 @@
 //
 // Lives for one HeadCore::Handle call; every reducer function takes it. Append changes the durable
 // state at once and writes the event down; Send and the others only collect. What is sent in a turn
-// leaves after every event appended up to then is durable (head_core.h).
+// leaves after every event appended up to then is durable (head_core.h). Happened tells rooms above
+// what they follow up (facts.h).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "head/core/listing.h"
+#include "head/core/machine/facts.h"
 #include "head/core/options.h"
 #include "head/core/seams.h"
 #include "head/core/state.h"
@@ -37,8 +39,16 @@ struct Request {
 
 class Turn {
  public:
-  Turn(State& s, const CoreOptions& o, Seams seams, Instant n, std::uint64_t wall)
-      : state(s), options(o), random(seams.random), mint(seams.mint), now(n), wall_us(wall) {}
+  /// `follow_up` null: nothing happens in this turn, which only looks.
+  Turn(State& s, const CoreOptions& o, Seams seams, Instant n, std::uint64_t wall,
+       FollowUp follow_up = nullptr)
+      : state(s),
+        options(o),
+        random(seams.random),
+        mint(seams.mint),
+        now(n),
+        wall_us(wall),
+        follow_up_(follow_up) {}
 
   State& state;
   const CoreOptions& options;
@@ -60,6 +70,8 @@ class Turn {
   void ProbeNode(const Node& node);
   void Arm(Instant due, TimerKind kind, const Id128& id) { state.timers.Arm(due, kind, id); }
   void Stop() { stop_ = true; }
+  /// Rooms above follow it up before this returns.
+  void Happened(const Fact& fact);
 
   /// Only to look at it; null: unknown.
   const Node* SeeNode(const NodeId& id) const;
@@ -93,6 +105,7 @@ class Turn {
   bool stop() const { return stop_; }
 
  private:
+  const FollowUp follow_up_;
   bool stop_ = false;
 };
 

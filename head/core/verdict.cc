@@ -127,6 +127,13 @@ bool Replaced(const Rank& rank) {
   return rank.done.outcome == wire::Outcome::kNone && rank.done.order != 0;
 }
 
+std::uint64_t GroupEpochOf(const Launch& launch) {
+  std::uint64_t epoch = 1;
+  for (std::size_t r = 0; r < launch.ranks.size(); ++r)
+    epoch += launch.ranks[r].deaths + (Died(launch, r) ? 1 : 0);
+  return epoch;
+}
+
 std::size_t LeftOf(const Launch& launch) {
   std::size_t left = launch.ranks.size();
   for (std::size_t r = 0; r < launch.ranks.size(); ++r) left -= Died(launch, r) ? 1 : 0;

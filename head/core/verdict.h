@@ -44,6 +44,9 @@ std::uint32_t UnbornOf(const Launch& launch, const Rank& rank);
 /// the cause of its death is then in `done`, with outcome kNone.
 bool Replaced(const Rank& rank);
 
+/// The epoch of the ranks' group, from the durable state alone (R2, gang/regroup.h).
+std::uint64_t GroupEpochOf(const Launch& launch);
+
 /// So many ranks have not died, of which there must be `ranks_min`.
 std::size_t LeftOf(const Launch& launch);
 

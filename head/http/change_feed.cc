@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "head/core/status.h"
+#include "head/core/nodes/node_views.h"
 
 namespace troupe::head {
 namespace {

@@ -3,10 +3,10 @@
 #include <string_view>
 
 #include "head/core/actor_views.h"
-#include "head/core/groups.h"
 #include "head/core/jobs/job_terms.h"
-#include "head/core/launches.h"
-#include "head/core/status.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/nodes/node_views.h"
+#include "head/core/placed/group_views.h"
 
 namespace troupe::head {
 namespace {

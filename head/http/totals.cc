@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "head/core/actor_views.h"
-#include "head/core/status.h"
-#include "head/core/views.h"
+#include "head/core/former_lives.h"
+#include "head/core/nodes/node_views.h"
 #include "head/http/lists.h"
 
 namespace troupe::head {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "head/core/lived_time.h"
-#include "head/core/revocation.h"
+#include "head/core/tokens.h"
 #include "head/core/snapshot.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/probe.h"

@@ -2,7 +2,7 @@
 // nodes are told are compared with the placement-group specification. Names carry its invariants.
 #include "head/core/groups.h"
 
-#include "head/core/views.h"
+#include "head/core/nodes/node_views.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -3,7 +3,7 @@
 #include "head/core/rank_shares.h"
 
 #include "head/core/snapshot.h"
-#include "head/core/views.h"
+#include "head/core/nodes/node_views.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

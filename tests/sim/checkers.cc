@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "head/core/jobs/job_terms.h"
-#include "head/core/views.h"
+#include "head/core/nodes/node_views.h"
 
 namespace troupe::sim {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "head/core/apply.h"
 #include "head/core/archive/launch_list.h"
-#include "head/core/dispatch.h"
 #include "head/core/jobs/job_terms.h"
 #include "head/core/lived_time.h"
 #include "head/core/roles.h"
@@ -251,7 +250,7 @@ bool HoldForRecall(Turn& turn, const MessageFrom& input) {
   return true;
 }
 
-void OnRecalled(Turn& turn, const Recalled& input) {
+void OnRecalled(Turn& turn, const Recalled& input, Answer answer) {
   const std::optional<MessageFrom> request = turn.state.recalls.Take(input.session, input.ticket);
   if (!request) return;  // the session is over
   std::vector<LaunchId> put_back;
@@ -259,7 +258,7 @@ void OnRecalled(Turn& turn, const Recalled& input) {
     if (PutBack(turn.state, record)) put_back.push_back(record.launch);
   }
   if (input.error.empty()) {
-    OnMessage(turn, *request);
+    answer(turn, *request);
   } else {
     Request asked;
     const auto session = turn.state.sessions.find(input.session);

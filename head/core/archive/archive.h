@@ -34,7 +34,9 @@ void OnRetentionTimer(Turn& turn);
 
 /// True: the message waits for a record, and is answered later, or was refused.
 bool HoldForRecall(Turn& turn, const MessageFrom& input);
-void OnRecalled(Turn& turn, const Recalled& input);
+/// Takes in a message, as the request that waited.
+using Answer = void (*)(Turn& turn, const MessageFrom& input);
+void OnRecalled(Turn& turn, const Recalled& input, Answer answer);
 
 /// Returns the archive's record of a launch that is over.
 EndedRecord RecordOf(const Launch& launch);

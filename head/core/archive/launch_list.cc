@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "head/core/jobs/job_terms.h"
-#include "head/core/launches.h"
+#include "head/core/launched/launch_views.h"
 
 namespace troupe::head {
 namespace {

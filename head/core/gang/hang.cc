@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "head/core/ending.h"
-#include "head/core/epochs.h"
+#include "head/core/launched/rank_ends.h"
 
 namespace troupe::head {
 namespace {

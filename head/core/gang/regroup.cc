@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "head/core/ending.h"
-#include "head/core/epochs.h"
 #include "head/core/gang/replace.h"
-#include "head/core/launches.h"
+#include "head/core/launched/launch_views.h"
+#include "head/core/launched/rank_ends.h"
 #include "head/core/markers.h"
 #include "head/core/verdict.h"
 #include "head/core/wire_convert.h"
@@ -147,13 +147,6 @@ wire::Failure DeathOf(const Launch& launch, std::size_t rank) {
   return failure;
 }
 
-std::uint64_t GroupEpochOf(const Launch& launch) {
-  std::uint64_t epoch = 1;
-  for (std::size_t r = 0; r < launch.ranks.size(); ++r)
-    epoch += launch.ranks[r].deaths + (Died(launch, r) ? 1 : 0);
-  return epoch;
-}
-
 void RegroupAfter(Turn& turn, Launch& launch) {
   if (launch.spec.on_rank_death == wire::RankDeath::kFail || !launch.on_nodes()) return;
   if (GroupEpochOf(launch) > std::max<std::uint64_t>(launch.regroup.epoch, 1)) {
@@ -237,13 +230,9 @@ bool GoesOnAfterDeaths(const Launch& launch) {
          launch.phase == wire::LaunchState::kRunning && !Failing(launch);
 }
 
-bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why) {
-  const Group* group = turn.FindGroup(gang);
-  Launch* launch = group == nullptr ? nullptr : turn.FindLaunch(group->spec.launch);
-  if (launch == nullptr || !launch->on_nodes()) return false;
-  if (GoesOnAfterDeaths(*launch)) return true;
-  FailEpoch(turn, *launch, FailureOn(turn, *launch, -1, wire::FailureKind::kReservationLost, why));
-  return true;
+void LoseGang(Turn& turn, Launch& launch, const std::string& why) {
+  if (GoesOnAfterDeaths(launch)) return;
+  FailEpoch(turn, launch, FailureOn(turn, launch, -1, wire::FailureKind::kReservationLost, why));
 }
 
 void ResumeRegroups(Turn& turn) {

@@ -19,12 +19,11 @@
 //    or the launch fails (replace.h).
 #pragma once
 
+#include <string>
+
 #include "head/core/turn.h"
 
 namespace troupe::head {
-
-/// The epoch of the ranks' group, from the durable state alone (R2).
-std::uint64_t GroupEpochOf(const Launch& launch);
 
 /// A rank of a launch that is not failing has ended: the next group, or the launch's success. The
 /// end is in the journal.
@@ -48,7 +47,8 @@ void ResumeRegroups(Turn& turn);
 /// Returns true if the launch runs, and goes on without the ranks of a node that is lost: they are
 /// known to have died.
 bool GoesOnAfterDeaths(const Launch& launch);
-/// True when the group was the gang of a launch on nodes, whose epoch now failed.
-bool FailEpochOfGroup(Turn& turn, const GroupId& gang, const std::string& why);
+/// Its nodes no longer hold the reservation of a launch that is on nodes: its epoch fails, unless it
+/// goes on after deaths.
+void LoseGang(Turn& turn, Launch& launch, const std::string& why);
 
 }  // namespace troupe::head

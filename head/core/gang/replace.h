@@ -18,6 +18,8 @@
 
 namespace troupe::head {
 
+/// Whether the launch runs, and another process comes in the place of each rank that dies.
+bool Replaces(const Launch& launch);
 /// Fills the empty places of ranks that died, as far as that is possible now, and queues
 /// reservations for the others.
 void FillPlaces(Turn& turn, Launch& launch);
@@ -25,13 +27,6 @@ void FillPlaces(Turn& turn, Launch& launch);
 bool AnyPlaceIsEmpty(const Launch& launch);
 /// Orders the node to start what was decided since that epoch of the group.
 void SendReplacements(Turn& turn, const Launch& launch, const NodeId& node, std::uint64_t since);
-
-/// A reservation for ranks that died has its places.
-void OnSparePlaced(Turn& turn, const Group& spare);
-/// Drops the reservation made for ranks that died.
-void LoseSpare(Turn& turn, const Group& spare, const std::string& why);
-/// The node starts nothing more of this attempt: what it should start is started elsewhere.
-void OnAttemptEndedOn(Turn& turn, Node& node, const wire::EpochEnded& message);
 
 /// The failure of a launch in which this could not be done in time: who, and what was missing.
 wire::Failure PlaceMissing(Turn& turn, const Launch& launch);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "head/core/ending.h"
-#include "head/core/epochs.h"
 #include "head/core/gang/hang.h"
+#include "head/core/launched/rank_ends.h"
 
 namespace troupe::head {
 namespace {

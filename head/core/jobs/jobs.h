@@ -17,10 +17,6 @@ namespace troupe::head {
 
 /// Why a launch with these terms cannot be accepted; empty when it can.
 std::string ObjectionToJob(const Turn& turn, const Request& request, const wire::LaunchSpec& spec);
-/// Returns true if the gang waits for other launches (JB-1).
-bool WaitsForLaunches(const Turn& turn, const Group& group);
-/// For people: the launches that it waits for, and what they are doing.
-std::string LaunchesWaitedFor(const Turn& turn, const Group& group);
 /// Follows up the marker of a launch (JB-2, JB-3).
 void OnJobMarker(Turn& turn, const Launch& ended);
 /// After replay: applies JB-2 to what ended when the head was killed.

@@ -1,11 +1,11 @@
 #include "head/core/people/quotas.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "head/core/people/accounts.h"
 #include "head/core/placed/usage.h"
+#include "head/core/roles.h"
 
 namespace troupe::head {
 namespace {
@@ -13,7 +13,6 @@ namespace {
 using wire::CapKind;
 
 constexpr std::size_t kUsersMax = 10'000;  // with a quota
-constexpr std::size_t kNameMax = 64;
 
 constexpr CapKind kOfResources[] = {CapKind::kGpus, CapKind::kCpus};
 
@@ -62,23 +61,6 @@ std::string CapAndUse(const std::string& user, CapKind kind, std::uint64_t cap,
 }
 
 }  // namespace
-
-bool IsAdministrator(const Turn& turn, const Request& request) {
-  return request.role == wire::Role::kClient && request.user == turn.state.users.self;
-}
-
-std::string ObjectionToUser(const std::string& name) {
-  const bool starts = !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0;
-  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char each) {
-    return each < 0x80 && (std::isalnum(each) != 0 || std::string("._-+@").find(
-                                                          static_cast<char>(each)) !=
-                                                          std::string::npos);
-  });
-  if (starts && plain && name.size() <= kNameMax) return {};
-  return "the name of an owner begins with a letter or digit, goes on with letters, digits and any "
-         "of . _ - + @, and has at most " +
-         std::to_string(kNameMax) + " characters";
-}
 
 void OnSetQuota(Turn& turn, const Request& request, const wire::SetQuota& message) {
   const bool own = message.user == turn.state.users.self;

@@ -20,11 +20,6 @@
 
 namespace troupe::head {
 
-/// Returns true if the sender may set quotas, and make tokens for others.
-bool IsAdministrator(const Turn& turn, const Request& request);
-/// Returns the fault of a user's name; empty if there is none.
-std::string ObjectionToUser(const std::string& name);
-
 void OnSetQuota(Turn& turn, const Request& request, const wire::SetQuota& message);
 
 /// Why a request of this user could never start, whatever room the cluster has; empty: it could.

@@ -1,0 +1,11 @@
+// Who follows up a fact (machine/facts.h), and in which order.
+#pragma once
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// Calls those that follow it up, before it returns.
+void FollowUpFact(Turn& turn, const Fact& fact);
+
+}  // namespace troupe::head

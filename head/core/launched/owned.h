@@ -1,0 +1,23 @@
+// What ends along with whoever made it: launches, actors and groups.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// Ends everything `owner` has: launches, actors, groups.
+void EndOwned(Turn& turn, const OwnerId& owner, const std::string& why);
+/// Which launches, actors and groups are meant; each function is asked about open ones that are not
+/// detached.
+struct Selection {
+  std::function<bool(const Launch&)> launch;
+  std::function<bool(const Actor&)> actor;
+  std::function<bool(const Group&)> group;
+};
+/// Ends what is meant: launches with their grace, actors, groups, in that order.
+void EndAll(Turn& turn, const Selection& which, const std::string& why);
+
+}  // namespace troupe::head

@@ -1,0 +1,16 @@
+// What is told of placement groups: to who asks for one, lists them, or follows one.
+//
+// Pure; nothing here changes a group.
+#pragma once
+
+#include "head/core/turn.h"
+
+namespace troupe::head {
+
+/// What changes of a group: who follows it, or asked for it, knows the rest.
+wire::GroupInfo NewsOf(Turn& turn, const Group& group);
+/// Tells those who follow it what is new of it.
+void PushGroup(Turn& turn, const Group& group);
+wire::GroupInfo InfoOf(Turn& turn, const Group& group);
+
+}  // namespace troupe::head
