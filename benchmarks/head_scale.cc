@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "head/core/head_core.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "head/journal/sqlite_journal.h"
 #include "runtime/base/random.h"
 #include "tests/head/counting_mint.h"

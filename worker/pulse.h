@@ -1,5 +1,5 @@
 // Tells the head that this worker is there while its loop stands: one that waits for a disk, or is
-// short of processors, sends no heartbeats, and is not lost for that (head/core/roster.h).
+// short of processors, sends no heartbeats, and is not lost for that (head/core/nodes/roster.h).
 //
 // View: one process; the owner's loop calls Beat() every `period`. A thread of its own watches for
 // that: it touches no file. When the loop is late, it opens a session with the head and says

@@ -1,7 +1,7 @@
 // Routing of a message to its reducer, and the check of its sender.
 #pragma once
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

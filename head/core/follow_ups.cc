@@ -2,23 +2,23 @@
 
 #include <variant>
 
-#include "head/core/actor_lives.h"
-#include "head/core/actor_losses.h"
-#include "head/core/actor_views.h"
-#include "head/core/actors.h"
-#include "head/core/archive/archive.h"
-#include "head/core/epochs.h"
-#include "head/core/gang/regroup.h"
-#include "head/core/gang/spares.h"
-#include "head/core/groups.h"
-#include "head/core/jobs/jobs.h"
+#include "head/core/launched/archive/archive.h"
 #include "head/core/launched/epoch_ends.h"
+#include "head/core/launched/epochs.h"
+#include "head/core/launched/gang/regroup.h"
+#include "head/core/launched/gang/spares.h"
+#include "head/core/launched/jobs/jobs.h"
 #include "head/core/launched/launch_views.h"
 #include "head/core/launched/owned.h"
+#include "head/core/launched/reconcile.h"
+#include "head/core/launched/runs.h"
 #include "head/core/nodes/watches.h"
+#include "head/core/placed/actor_lives.h"
+#include "head/core/placed/actor_losses.h"
+#include "head/core/placed/actor_views.h"
+#include "head/core/placed/actors.h"
 #include "head/core/placed/group_views.h"
-#include "head/core/reconcile.h"
-#include "head/core/runs.h"
+#include "head/core/placed/groups.h"
 
 namespace troupe::head {
 namespace {

@@ -1,7 +1,7 @@
 // Who follows up a fact (machine/facts.h), and in which order.
 #pragma once
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

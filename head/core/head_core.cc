@@ -2,21 +2,21 @@
 
 #include <utility>
 
-#include "head/core/actor_losses.h"
-#include "head/core/apply.h"
-#include "head/core/archive/archive.h"
 #include "head/core/dispatch.h"
-#include "head/core/ending.h"
 #include "head/core/follow_ups.h"
-#include "head/core/gang/regroup.h"
-#include "head/core/jobs/jobs.h"
-#include "head/core/launches.h"
-#include "head/core/lived_time.h"
-#include "head/core/owners.h"
-#include "head/core/placed/usage.h"
-#include "head/core/roster.h"
-#include "head/core/schedule.h"
-#include "head/core/tokens.h"
+#include "head/core/launched/archive/archive.h"
+#include "head/core/launched/ending.h"
+#include "head/core/launched/gang/regroup.h"
+#include "head/core/launched/jobs/jobs.h"
+#include "head/core/launched/launches.h"
+#include "head/core/machine/apply.h"
+#include "head/core/machine/lived_time.h"
+#include "head/core/nodes/owners.h"
+#include "head/core/nodes/roster.h"
+#include "head/core/nodes/tokens.h"
+#include "head/core/placed/actor_losses.h"
+#include "head/core/placed/people/usage.h"
+#include "head/core/placed/schedule.h"
 
 namespace troupe::head {
 namespace {

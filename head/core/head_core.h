@@ -18,11 +18,11 @@
 #include <cstdint>
 #include <deque>
 
-#include "head/core/io.h"
-#include "head/core/options.h"
-#include "head/core/seams.h"
-#include "head/core/state.h"
-#include "head/core/turn.h"
+#include "head/core/machine/io.h"
+#include "head/core/machine/options.h"
+#include "head/core/machine/seams.h"
+#include "head/core/machine/state.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

@@ -3,7 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "head/core/apply.h"
+#include "head/core/machine/apply.h"
 #include "head/http/row_json.h"
 
 namespace troupe::head {

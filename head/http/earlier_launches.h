@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "head/core/archive/records.h"
 #include "head/core/head_core.h"
+#include "head/core/machine/archive_records.h"
 #include "head/http/lists.h"
 #include "head/http/pages.h"
 #include "runtime/async/task.h"

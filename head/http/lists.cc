@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-#include "head/core/actor_views.h"
-#include "head/core/jobs/job_terms.h"
 #include "head/core/launched/launch_views.h"
+#include "head/core/machine/job_terms.h"
 #include "head/core/nodes/node_views.h"
+#include "head/core/placed/actor_views.h"
 #include "head/core/placed/group_views.h"
 
 namespace troupe::head {

@@ -1,6 +1,6 @@
 #include "head/http/routes.h"
 
-#include "head/core/roles.h"
+#include "head/core/nodes/roles.h"
 #include "runtime/wire/role_table.h"
 
 namespace troupe::head {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "head/core/former_lives.h"
 #include "head/core/nodes/node_views.h"
+#include "head/core/placed/former_lives.h"
 #include "head/http/lists.h"
 
 namespace troupe::head {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/metrics/program_metrics.h"
-#include "head/core/turn.h"
+#include "head/core/machine/program_metrics.h"
+#include "head/core/machine/turn.h"
 #include "head/http/shell_watch.h"
 
 namespace troupe::head {

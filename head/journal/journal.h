@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "runtime/base/status.h"
 
 namespace troupe::head {

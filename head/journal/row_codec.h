@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "head/journal/environment_seal.h"
 #include "runtime/base/status.h"
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "head/journal/environment_seal.h"
 #include "runtime/base/status.h"
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "head/core/archive/records.h"
+#include "head/core/machine/archive_records.h"
 #include "head/journal/sqlite_journal.h"
 #include "runtime/base/status.h"
 

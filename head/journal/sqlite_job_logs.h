@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "runtime/base/status.h"
 
 struct sqlite3;

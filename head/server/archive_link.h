@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "head/journal/sqlite_archive.h"
 #include "runtime/async/loop_thread.h"
 

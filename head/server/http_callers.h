@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "head/http/acts/caller_request.h"
 #include "runtime/base/random.h"
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "head/core/io.h"
+#include "head/core/machine/io.h"
 #include "head/journal/sqlite_job_logs.h"
 #include "runtime/async/loop_thread.h"
 

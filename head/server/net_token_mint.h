@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "head/core/seams.h"
+#include "head/core/machine/seams.h"
 #include "runtime/net/token.h"
 
 namespace troupe::head {

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "head/core/lived_time.h"
-#include "head/core/tokens.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/lived_time.h"
+#include "head/core/machine/snapshot.h"
+#include "head/core/nodes/tokens.h"
 #include "head/server/net_token_mint.h"
 #include "head/server/probe.h"
 #include "runtime/async/os_random.h"

@@ -1,6 +1,6 @@
-// Permissions of messages to the head and to a worker: kind of message x speaker. A row for every
-// kind of the wire, checked by the compiler; a speaker without a place in a row is refused. Pure
-// data, read before any handler by head/core/roles.h and by worker/peer_server.cc.
+// Who may say what to the head and to a worker: kind of message x speaker. A row for every kind of
+// the wire, checked by the compiler; who has no place in a row is refused. Pure data, read before
+// any handler by head/core/nodes/roles.h and by worker/peer_server.cc.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline constexpr std::size_t kSpeakers = 6;
 
 enum class May : std::uint8_t {
   kNever,
-  kOwn,  // with what is its own (head/core/roles.h)
+  kOwn,  // with what is its own (head/core/nodes/roles.h)
   kAny,  // with what is another's, too
 };
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "head/core/seams.h"
+#include "head/core/machine/seams.h"
 
 namespace troupe::head {
 

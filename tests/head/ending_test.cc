@@ -1,7 +1,7 @@
 // Method: a launch of ranks on two nodes is brought to RUNNING; then ranks fail in every order that
 // could blame the wrong one, the head is asked to stop, forgets everything but its journal, and
 // goes on. Names carry the invariants.
-#include "head/core/ending.h"
+#include "head/core/launched/ending.h"
 
 #include <csignal>
 

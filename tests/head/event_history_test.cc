@@ -1,7 +1,7 @@
 // Method: HeadCore with a client and nodes made of words; what ListEvents answers after each
 // happening.
-//   CH-1, CH-2: head/core/event_history.h.
-#include "head/core/event_history.h"
+//   CH-1, CH-2: head/core/machine/event_history.h.
+#include "head/core/machine/event_history.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // Method: nodes answer reservations by hand, late, wrongly or not at all; the state and what the
 // nodes are told are compared with the placement-group specification. Names carry its invariants.
-#include "head/core/groups.h"
+#include "head/core/placed/groups.h"
 
 #include "head/core/nodes/node_views.h"
 #include "tests/head/head_fixture.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/apply.h"
 #include "head/core/head_core.h"
+#include "head/core/machine/apply.h"
 #include "tests/head/counting_mint.h"
 
 namespace troupe::head {

@@ -1,5 +1,5 @@
 // Method: an actor is killed while it waits for a place; what is left of its restarts is counted.
-#include "head/core/actor_lives.h"
+#include "head/core/placed/actor_lives.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

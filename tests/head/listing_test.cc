@@ -1,5 +1,5 @@
 // Method: many requests wait on a node that is in use, and a list of them is asked for.
-#include "head/core/listing.h"
+#include "head/core/machine/listing.h"
 
 #include <algorithm>
 #include <string>

@@ -1,8 +1,8 @@
 // Method: HeadCore whose wall clock and monotonic clock are moved apart by hand. LT-1 to LT-4 of
-// head/core/lived_time.h.
-#include "head/core/lived_time.h"
+// head/core/machine/lived_time.h.
+#include "head/core/machine/lived_time.h"
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -1,9 +1,9 @@
 // Method: a launch is brought to the moment in question by words of its peers; then the operation
 // of the marker specification is played, its repeats and its rivals too. Names carry the
 // invariants.
-#include "head/core/markers.h"
+#include "head/core/launched/markers.h"
 
-#include "head/core/durable_text.h"
+#include "head/core/machine/durable_text.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

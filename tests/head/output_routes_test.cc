@@ -1,6 +1,6 @@
 // Method: a program makes actors, one of them makes others; what the program is told of where their
 // output is, over its own absence, restarts of actors and of the head.
-#include "head/core/output_routes.h"
+#include "head/core/nodes/output_routes.h"
 
 #include "tests/head/head_fixture.h"
 

@@ -1,7 +1,7 @@
 // Method: groups that wait behind others, with a cluster of one or two nodes: when the queue is
 // gone over, and who is looked at again for what reason.
-#include "head/core/schedule.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
+#include "head/core/placed/schedule.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -1,6 +1,6 @@
 // Method: nodes that fall silent beside others that are heard, on a clock moved by hand; the others
 // answer, or do not, when the head asks whether the silent one answers them (decision 19).
-#include "head/core/roster.h"
+#include "head/core/nodes/roster.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

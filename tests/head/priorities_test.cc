@@ -1,5 +1,5 @@
 // Method: one node that is full, and requests of several priorities that wait for it.
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

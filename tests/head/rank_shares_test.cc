@@ -1,8 +1,8 @@
 // Method: a driver launch whose nodes answer by hand; its driver leases the ranks' shares and makes
 // actors beside them. The ledger (holdings of the nodes) and what the driver is told are compared.
-#include "head/core/rank_shares.h"
+#include "head/core/placed/rank_shares.h"
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "head/core/nodes/node_views.h"
 #include "tests/head/head_fixture.h"
 

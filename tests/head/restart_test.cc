@@ -1,7 +1,7 @@
 // Method: a head with launches, actors and values is killed and booted again from what was durable,
 // or from a snapshot of it; its peers come back and repeat what they were not answered.
-#include "head/core/durable_text.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/durable_text.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -1,6 +1,6 @@
 // Method: HeadCore with clients made of words, one of which came by a token; nodes that answer.
-// RT-1 to RT-5 of head/core/revocation.h.
-#include "head/core/revocation.h"
+// RT-1 to RT-5 of head/core/launched/revocation.h.
+#include "head/core/launched/revocation.h"
 
 #include "tests/head/head_fixture.h"
 

@@ -6,9 +6,9 @@
 //        clients'.
 //   RL-3 a worker speaks for the processes that the head placed on its node, and for nothing else.
 //   RL-4 whose end takes what along cannot be said by another.
-#include "head/core/roles.h"
+#include "head/core/nodes/roles.h"
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "runtime/base/rank_actor.h"
 #include "tests/head/head_fixture.h"
 

@@ -1,8 +1,8 @@
 // Method: processes for tasks of one client fill the cluster, others come; whose maker is told of
 // it, how often, of whom.
-#include "head/core/room_notices.h"
+#include "head/core/placed/room_notices.h"
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

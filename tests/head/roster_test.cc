@@ -1,6 +1,6 @@
 // Method: nodes and clients come, fall silent, come back and leave, on a clock moved by hand;
 // actors and launches show what follows for them.
-#include "head/core/roster.h"
+#include "head/core/nodes/roster.h"
 
 #include "tests/head/head_fixture.h"
 

@@ -1,8 +1,8 @@
 // Method: the record of a `troupe run` with nodes that join one by one, a driver that completes or
 // vanishes, and watchers that come early, late and leave; what each is told is compared.
-#include "head/core/runs.h"
+#include "head/core/launched/runs.h"
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

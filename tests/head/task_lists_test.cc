@@ -1,6 +1,6 @@
 // Method: programs and an actor that have tasks; another program lists them, and they answer, are
 // gone, or come back.
-#include "head/core/task_lists.h"
+#include "head/core/nodes/task_lists.h"
 
 #include "tests/head/head_fixture.h"
 

@@ -1,7 +1,7 @@
 // Method: HeadCore with a client made of words and a mint that counts; time is moved by hand.
 //   TK-1 a token that is over is listed for another 25 hours, and then forgotten for good.
 //   TK-2 there are never more than kTokensMax.
-#include "head/core/tokens.h"
+#include "head/core/nodes/tokens.h"
 
 #include "tests/head/head_fixture.h"
 

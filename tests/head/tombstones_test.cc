@@ -3,7 +3,7 @@
 //   TS-1 the outcomes of the latest kTombstonesMax retired launches are remembered, the oldest go
 //        first.
 //   TS-2 a snapshot keeps which are the oldest.
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -1,7 +1,7 @@
 // Method: an actor whose handles are said to be gone, or to be where they are not counted, in every
 // order, over a restart.
-#include "head/core/durable_text.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/durable_text.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

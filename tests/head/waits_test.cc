@@ -1,9 +1,10 @@
 // Method: Waits by itself, and a HeadCore with an observer that asks for more than its share. WA-1,
-// WA-2 of head/core/waits.h; the other things that grow with what peers send, each with its limit.
-#include "head/core/waits.h"
+// WA-2 of head/core/machine/waits.h; the other things that grow with what peers send, each with its
+// limit.
+#include "head/core/machine/waits.h"
 
-#include "head/core/names.h"
-#include "head/core/roster.h"
+#include "head/core/nodes/roster.h"
+#include "head/core/placed/names.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <variant>
 
-#include "head/core/jobs/job_terms.h"
+#include "head/core/machine/job_terms.h"
 #include "head/core/nodes/node_views.h"
 
 namespace troupe::sim {

@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "head/core/io.h"
-#include "head/core/state.h"
+#include "head/core/machine/io.h"
+#include "head/core/machine/state.h"
 #include "tests/sim/sim_loop.h"
 
 namespace troupe::sim {
@@ -120,7 +120,8 @@ class Checker {
   void OnReplaced(const wire::RankReplaced& replaced);
   void OnReformed(const wire::GroupReformed& formed);
   bool MayDie(const wire::RankDone& done) const;
-  struct RankGroups {  // launches that go on without ranks that died (head/core/gang/regroup.h)
+  // Launches that go on without ranks that died (head/core/launched/gang/regroup.h).
+  struct RankGroups {
     std::map<EpochKey, std::map<std::uint64_t, std::set<std::uint32_t>>> joined;
     std::map<EpochKey, wire::GroupReformed> formed;  // the latest
     std::map<EpochKey, std::set<std::uint32_t>> died;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "head/core/jobs/job_terms.h"
+#include "head/core/machine/job_terms.h"
 
 namespace troupe::sim {
 namespace {

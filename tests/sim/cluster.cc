@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/apply.h"
-#include "head/core/durable_text.h"
+#include "head/core/machine/apply.h"
+#include "head/core/machine/durable_text.h"
 #include "tests/sim/client_host.h"
 #include "tests/sim/people/colleagues.h"
 #include "tests/sim/worker_host.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "runtime/wire/frame.h"
 
 namespace troupe::sim {

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/event_history.h"
-#include "head/core/owners.h"
-#include "head/core/recent_writes.h"
-#include "head/core/roster.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/event_history.h"
+#include "head/core/machine/recent_writes.h"
+#include "head/core/machine/snapshot.h"
+#include "head/core/nodes/owners.h"
+#include "head/core/nodes/roster.h"
 #include "tests/sim/client_host.h"
 #include "tests/sim/worker_host.h"
 

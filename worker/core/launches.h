@@ -9,7 +9,7 @@
 //   StopRanks -> code that still runs is told to stop -> exit seen and channel drained -> RankDone
 //   AskRanks -> all that sockets and exits have to tell now is told -> RanksSeen
 //   PeersLost -> told to ranks whose code runs -> GroupJoin of each -> GroupJoined -> FormGroup
-//     -> GroupFormed to each (head/core/gang/regroup.h)
+//     -> GroupFormed to each (head/core/launched/gang/regroup.h)
 //   ReplaceRanks -> forked in a dead one's place
 //   EndEpoch at any time -> every process of it and of older ones ends -> EpochEnded
 //

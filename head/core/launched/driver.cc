@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include "head/core/ending.h"
+#include "head/core/launched/ending.h"
 #include "head/core/launched/launch_views.h"
+#include "head/core/launched/launches.h"
+#include "head/core/launched/markers.h"
 #include "head/core/launched/rank_ends.h"
-#include "head/core/launches.h"
-#include "head/core/markers.h"
-#include "head/core/verdict.h"
+#include "head/core/machine/verdict.h"
 
 namespace troupe::head {
 namespace {

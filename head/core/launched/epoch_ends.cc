@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/actor_losses.h"
-#include "head/core/groups.h"
 #include "head/core/launched/launch_views.h"
 #include "head/core/launched/rank_ends.h"
+#include "head/core/placed/actor_losses.h"
+#include "head/core/placed/groups.h"
 
 namespace troupe::head {
 namespace {

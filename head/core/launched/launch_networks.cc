@@ -3,7 +3,7 @@
 #include <set>
 #include <vector>
 
-#include "head/core/wire_convert.h"
+#include "head/core/machine/wire_convert.h"
 #include "placement/fabric.h"
 
 namespace troupe::head {

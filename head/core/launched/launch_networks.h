@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

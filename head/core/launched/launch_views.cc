@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "head/core/machine/verdict.h"
+#include "head/core/machine/wire_convert.h"
 #include "head/core/nodes/node_views.h"
 #include "head/core/placed/waiting.h"
-#include "head/core/verdict.h"
-#include "head/core/wire_convert.h"
 
 namespace troupe::head {
 namespace {

@@ -3,7 +3,7 @@
 // Pure; nothing here changes a launch.
 #pragma once
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

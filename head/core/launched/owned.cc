@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "head/core/actor_lives.h"
-#include "head/core/ending.h"
-#include "head/core/groups.h"
+#include "head/core/launched/ending.h"
+#include "head/core/placed/actor_lives.h"
+#include "head/core/placed/groups.h"
 
 namespace troupe::head {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "head/core/jobs/kept_logs.h"
+#include "head/core/launched/jobs/kept_logs.h"
 #include "head/core/launched/rank_ends.h"
 #include "placement/fabric.h"
 

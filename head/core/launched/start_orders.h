@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "head/core/launched/launch_networks.h"
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "head/core/state.h"
+#include "head/core/machine/state.h"
 
 namespace troupe::head {
 

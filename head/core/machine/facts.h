@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "head/core/state.h"
+#include "head/core/machine/state.h"
 
 namespace troupe::head::fact {
 
-// Of nodes.
+// Facts of nodes and of those who are there.
 
 /// A node has joined, or is back, with what it holds and runs; `was_dead`: it was lost before.
 struct NodeRegistered {
@@ -46,7 +46,7 @@ struct WatchersBack {
 /// A client's or an observer's session has ended, and watches nothing any more.
 struct SessionEnded {};
 
-// Of what is placed.
+// Facts of what is placed.
 
 /// A pass over the queue begins, since something has changed.
 struct PassBegins {};
@@ -81,7 +81,7 @@ struct EpochPreempted {
   const std::string& why;
 };
 
-// Of launches.
+// Facts of launches.
 
 /// A rank of a launch has ended, and its epoch goes on.
 struct EpochGoesOn {

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "head/core/metrics/node_measures.h"
-#include "head/core/wire_convert.h"
+#include "head/core/machine/wire_convert.h"
+#include "head/core/nodes/node_measures.h"
 
 namespace troupe::head {
 

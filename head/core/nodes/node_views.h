@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

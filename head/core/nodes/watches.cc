@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "head/core/task_lists.h"
+#include "head/core/nodes/task_lists.h"
 
 namespace troupe::head {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

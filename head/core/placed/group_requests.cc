@@ -3,15 +3,15 @@
 #include <string>
 #include <utility>
 
-#include "head/core/groups.h"
-#include "head/core/people/accounts.h"
-#include "head/core/people/quotas.h"
+#include "head/core/machine/accounts.h"
+#include "head/core/machine/wire_convert.h"
 #include "head/core/placed/group_views.h"
+#include "head/core/placed/groups.h"
+#include "head/core/placed/people/quotas.h"
+#include "head/core/placed/rank_shares.h"
+#include "head/core/placed/schedule.h"
+#include "head/core/placed/views.h"
 #include "head/core/placed/waiting.h"
-#include "head/core/rank_shares.h"
-#include "head/core/schedule.h"
-#include "head/core/views.h"
-#include "head/core/wire_convert.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 

@@ -1,7 +1,7 @@
 // Placement groups as those who make them see them; groups.h has what becomes of them.
 #pragma once
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 
 namespace troupe::head {
 

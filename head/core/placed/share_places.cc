@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
-#include "head/core/views.h"
-#include "head/core/wire_convert.h"
+#include "head/core/machine/wire_convert.h"
+#include "head/core/placed/views.h"
 
 namespace troupe::head {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "head/core/turn.h"
+#include "head/core/machine/turn.h"
 #include "placement/request.h"
 
 namespace troupe::head {

@@ -3,12 +3,12 @@
 #include <iterator>
 #include <set>
 
-#include "head/core/former_lives.h"
-#include "head/core/people/fair_queue.h"
-#include "head/core/people/quotas.h"
+#include "head/core/placed/former_lives.h"
+#include "head/core/placed/people/fair_queue.h"
+#include "head/core/placed/people/quotas.h"
 #include "head/core/placed/predecessors.h"
 #include "head/core/placed/share_places.h"
-#include "head/core/views.h"
+#include "head/core/placed/views.h"
 #include "placement/explain.h"
 #include "placement/packer.h"
 

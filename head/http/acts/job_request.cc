@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "head/core/jobs/job_terms.h"
+#include "head/core/machine/job_terms.h"
 #include "runtime/net/digest.h"
 
 namespace troupe::head {

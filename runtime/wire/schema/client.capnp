@@ -232,7 +232,7 @@ struct TokenRevoked { detached @0 :List(LaunchInfo); cutOff @1 :List(Text); unti
 struct StopCluster { reason @0 :Text; }
 
 # ---- several people ----
-# By the administrator alone (head/core/roles.h). `caps` take the place of those of the same kinds, `lifted` names kinds without a cap from now on.
+# By the administrator alone (head/core/nodes/roles.h). `caps` take the place of those of the same kinds, `lifted` names kinds without a cap from now on.
 # Answer: UsageList, of this user.
 struct SetQuota { user @0 :Text; caps @1 :List(Cap); lifted @2 :List(CapKind); }
 struct GetUsage { user @0 :Text; mine @1 :Bool; }   # of one user, of the asker (`mine`), or of all. Answer: UsageList

@@ -44,7 +44,7 @@ struct NodeKeyed { node @0 :NodeId; keyHash @1 :Data; }   # SHA-256 of the key o
 struct NodeDrained { node @0 :NodeId; reason @1 :Text; }
 
 # `owner` is whose end takes it along: a client's or a process's id; nil: nobody's (detached). `line` is whose it is for who
-# may act on it (head/core/roles.h): the client at the beginning of the line of makers. `token` let that client in; nil: none.
+# may act on it (head/core/nodes/roles.h): the client at the beginning of the line of makers. `token` let that client in; nil: none.
 # `user` is that token's owner; empty: the head's own user. `nested`: what a launch or job runs has submitted it.
 struct GroupSubmitted {
   group @0 :GroupId; name @1 :Text; strategy @2 :Strategy; bundles @3 :List(Bundle);
@@ -120,7 +120,7 @@ struct GroupKept {
   spec @0 :GroupSubmitted; order @1 :UInt64; state @2 :GroupState; attempt @3 :UInt64; attempting @4 :Bool;
   places @5 :List(BundlePlace); reason @6 :Text; waitsSinceUs @7 :UInt64;
 }
-struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; absorbed @3 :Bool; life @4 :UInt64; deaths @5 :UInt32; group @6 :GroupId; attempt @7 :UInt64; unborn @8 :UInt32; }   # the latter as in Rank (head/core/state.h)
+struct RankKept { node @0 :NodeId; localRank @1 :UInt32; done @2 :RankDone; absorbed @3 :Bool; life @4 :UInt64; deaths @5 :UInt32; group @6 :GroupId; attempt @7 :UInt64; unborn @8 :UInt32; }   # the latter as in Rank (head/core/machine/state.h)
 struct LaunchKept {              # attachment: the payload while it is open, the driver's value after
   submitted @0 :LaunchSubmitted; order @1 :UInt64; phase @2 :LaunchState; epoch @3 :UInt64; attempt @4 :UInt64;
   ranks @5 :List(RankKept); nodes @6 :List(NodeId); roster @7 :RosterPublished; driver @8 :RequestId;

@@ -2,7 +2,7 @@
 it at once.
 
 Method: actors are killed or given up while their processes still have something to do, and made
-anew by the same name, also by several processes at once. AN-1 to AN-3: head/core/actors.h.
+anew by the same name, also by several processes at once. AN-1 to AN-3: head/core/placed/actors.h.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/archive/archive.h"
+#include "head/core/launched/archive/archive.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

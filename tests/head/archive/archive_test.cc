@@ -1,9 +1,9 @@
 // Method: archive_fixture.h.
 //   AR-2 one leaves memory only when its record is durable
 //   AR-3 requests about one that has left are answered as before
-#include "head/core/archive/launch_list.h"
-#include "head/core/lived_time.h"
-#include "head/core/snapshot.h"
+#include "head/core/launched/archive/launch_list.h"
+#include "head/core/machine/lived_time.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/archive/archive_fixture.h"
 
 namespace troupe::head {

@@ -3,8 +3,8 @@
 //   AR-4 a repeat of a submission whose launch has left memory is no second launch
 #include <algorithm>
 
-#include "head/core/archive/moved_submissions.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/moved_submissions.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/archive/archive_fixture.h"
 
 namespace troupe::head {

@@ -4,9 +4,9 @@
 // written.
 #include <algorithm>
 
-#include "head/core/lived_time.h"
-#include "head/core/roster.h"
-#include "head/core/snapshot.h"
+#include "head/core/machine/lived_time.h"
+#include "head/core/machine/snapshot.h"
+#include "head/core/nodes/roster.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

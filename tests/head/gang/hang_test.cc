@@ -1,7 +1,7 @@
 // Method: a launch of four ranks on two nodes runs with hang_timeout; ranks say that others are
 // late, those are asked and answer or not, and what the head makes of it is read. Names carry the
-// invariants of head/core/gang/hang.h.
-#include "head/core/gang/hang.h"
+// invariants of head/core/launched/gang/hang.h.
+#include "head/core/launched/gang/hang.h"
 
 #include "tests/head/gang/regroup_fixture.h"
 

@@ -1,5 +1,5 @@
 // Method: a rank makes actors on the other node of its launch, which falls silent; the launch goes
-// on without that node, or fails. Names carry the invariants of head/core/actors.h.
+// on without that node, or fails. Names carry the invariants of head/core/placed/actors.h.
 #include "tests/head/gang/regroup_fixture.h"
 
 namespace troupe::head {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "head/core/gang/regroup.h"
+#include "head/core/launched/gang/regroup.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

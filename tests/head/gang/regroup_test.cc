@@ -1,7 +1,7 @@
 // Method: a launch of four ranks on two nodes is brought to RUNNING; ranks die and come to the
 // re-form in every order, the head forgets all but its journal and goes on. Names carry the
-// invariants of head/core/gang/regroup.h.
-#include "head/core/verdict.h"
+// invariants of head/core/launched/gang/regroup.h.
+#include "head/core/machine/verdict.h"
 #include "tests/head/gang/regroup_fixture.h"
 
 namespace troupe::head {

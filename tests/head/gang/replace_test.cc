@@ -1,9 +1,9 @@
 // Method: a launch of four ranks on two nodes; ranks and nodes die, other processes take their
 // places, or cannot; the head forgets all but its journal and goes on. Names carry the invariants
-// of head/core/gang/replace.h.
-#include "head/core/gang/replace.h"
+// of head/core/launched/gang/replace.h.
+#include "head/core/launched/gang/replace.h"
 
-#include "head/core/verdict.h"
+#include "head/core/machine/verdict.h"
 #include "tests/head/gang/regroup_fixture.h"
 
 namespace troupe::head {

@@ -1,7 +1,7 @@
 // Method: a launch of four ranks on two nodes runs; ranks return, others say that they wait for
 // them, those are asked and answer, and what the head makes of it is read. Names carry the
-// invariants of head/core/gang/returned.h.
-#include "head/core/gang/returned.h"
+// invariants of head/core/launched/gang/returned.h.
+#include "head/core/launched/gang/returned.h"
 
 #include "tests/head/gang/regroup_fixture.h"
 

@@ -1,5 +1,5 @@
 // Method: rounds of made-up processes; what they come to, and why some are refused.
-#include "head/core/metrics/program_metrics.h"
+#include "head/core/machine/program_metrics.h"
 
 #include <gtest/gtest.h>
 

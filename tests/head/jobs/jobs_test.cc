@@ -1,6 +1,6 @@
 // Method: HeadCore with one node, clients made of words, and launches that start after others.
-// JB-1 to JB-3 of head/core/jobs/jobs.h.
-#include "head/core/jobs/jobs.h"
+// JB-1 to JB-3 of head/core/launched/jobs/jobs.h.
+#include "head/core/launched/jobs/jobs.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // Method: HeadCore with two nodes made of words, of which one runs a job. KL-1 of
-// head/core/jobs/kept_logs.h.
-#include "head/core/jobs/kept_logs.h"
+// head/core/launched/jobs/kept_logs.h.
+#include "head/core/launched/jobs/kept_logs.h"
 
-#include "head/core/jobs/job_terms.h"
+#include "head/core/machine/job_terms.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

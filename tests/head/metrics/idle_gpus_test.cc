@@ -1,6 +1,6 @@
 // Method: looks at GPUs in words; then HeadCore with a node that has GPUs and says what they do.
-//   IG-1, IG-2: head/core/metrics/idle_gpus.h.
-#include "head/core/metrics/idle_gpus.h"
+//   IG-1, IG-2: head/core/machine/idle_gpus.h.
+#include "head/core/machine/idle_gpus.h"
 
 #include <gmock/gmock.h>
 

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "head/core/apply.h"
-#include "head/core/durable_text.h"
+#include "head/core/machine/apply.h"
+#include "head/core/machine/durable_text.h"
 #include "head/journal/sqlite_journal.h"
 
 namespace troupe::head {

@@ -1,6 +1,7 @@
 // Method: a node, and users whose launches wait for it, for a day of simulated time. FS-1 to FS-3
-// of head/core/people/fair_queue.h and placement/fair_share.h, AC-1 of head/core/people/accounts.h.
-#include "head/core/people/fair_queue.h"
+// of head/core/placed/people/fair_queue.h and placement/fair_share.h, AC-1 of
+// head/core/machine/accounts.h.
+#include "head/core/placed/people/fair_queue.h"
 
 #include <algorithm>
 #include <map>

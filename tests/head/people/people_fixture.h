@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "head/core/people/accounts.h"
+#include "head/core/machine/accounts.h"
 #include "tests/head/head_fixture.h"
 
 namespace troupe::head {

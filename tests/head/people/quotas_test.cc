@@ -1,8 +1,8 @@
 // Method: a node of 8 CPUs and 4 GPUs, an administrator, and clients by tokens of alice and bob.
-// QT-1 to QT-5 of head/core/people/quotas.h.
-#include "head/core/people/quotas.h"
+// QT-1 to QT-5 of head/core/placed/people/quotas.h.
+#include "head/core/placed/people/quotas.h"
 
-#include "head/core/snapshot.h"
+#include "head/core/machine/snapshot.h"
 #include "tests/head/people/people_fixture.h"
 
 namespace troupe::head {

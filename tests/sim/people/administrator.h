@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "head/core/people/users.h"
+#include "head/core/machine/users.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/head_host.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "head/core/lived_time.h"
-#include "head/core/wire_convert.h"
+#include "head/core/machine/lived_time.h"
+#include "head/core/machine/wire_convert.h"
 
 namespace troupe::sim {
 namespace {

@@ -17,7 +17,7 @@
 #include <set>
 #include <string>
 
-#include "head/core/people/accounts.h"
+#include "head/core/machine/accounts.h"
 #include "tests/sim/checkers.h"
 
 namespace troupe::sim {

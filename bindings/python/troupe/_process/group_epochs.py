@@ -1,5 +1,5 @@
 """The epochs of the ranks' group of this process's launch, where that goes on without ranks that
-died (head/core/gang/regroup.h).
+died (head/core/launched/gang/regroup.h).
 
 The control thread writes here: `on_lost`, the word that ranks died and which epoch the group has
 now, upon which this process's groups end at once, so that who waits in a collective raises; and

@@ -7,7 +7,7 @@ whatever reason, answer there with where their main thread is (`group_questions`
 asked says who is late (`late_ranks`). Nothing is ended by it, unless the launch has a
 `hang_timeout`: a rank that has waited for so long asks anew, and tells the head whom it waits for;
 the head asks those, and has them ended that do not answer, or have come no further
-(head/core/gang/hang.h).
+(head/core/launched/gang/hang.h).
 
 A thread without Python's object for it: it looks once a second, for neither torch nor the store has
 an event for what does not happen. It begins with the first group of this process and ends with the

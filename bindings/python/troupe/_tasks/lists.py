@@ -3,8 +3,8 @@ head asks them for theirs.
 
 Nobody but who started a task knows of it, and only its latest tasks that are over. So a list is
 made when it is asked for: the head passes the question on to all processes that have tasks, and
-their answers back (`head/core/task_lists.h`). View: the cluster, as each process saw it when it
-answered; a process that does not answer in time is left out, and that is said.
+their answers back (`head/core/nodes/task_lists.h`). View: the cluster, as each process saw it when
+it answered; a process that does not answer in time is left out, and that is said.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from troupe import exceptions
 from troupe._cluster import logs as _logs, output_rows, workers
 from troupe.launch._handle import LaunchHandle
 
-KEPT_BYTES = 1 << 20  # kKeptLogBytes of head/core/jobs/kept_logs.h
+KEPT_BYTES = 1 << 20  # kKeptLogBytes of head/core/launched/jobs/kept_logs.h
 AGAIN_S = 1.0  # between two tries to reach a node of which nothing is heard
 
 

@@ -23,7 +23,7 @@ from troupe.util import _metric_reports
 _NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
 _TAG = re.compile("(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _OWN = ("troupe_sweep_trials", "troupe_sweep_reports_total", "troupe_sweep_decision_seconds")
-"""Metrics of the runtime's own that processes report (head/core/metrics/program_metrics.cc)."""
+"""Metrics of the runtime's own that processes report (head/core/machine/program_metrics.cc)."""
 # Limit of all metrics together: a tag with a value of its own for each call would fill the memory
 SERIES_MAX = 10_000
 _lock = threading.Lock()

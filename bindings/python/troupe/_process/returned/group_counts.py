@@ -2,8 +2,8 @@
 operation that its main thread waits in.
 
 A rank that waits for one that has returned tells the head an operation's number, and that rank's
-process is asked for its own (head/core/gang/returned.h). So the counts of a group outlive it. Three
-kinds are counted, each under keys that all members of the group form alike:
+process is asked for its own (head/core/launched/gang/returned.h). So the counts of a group outlive
+it. Three kinds are counted, each under keys that all members of the group form alike:
 
 - collectives, by group and backend. torch counts them itself; Gloo's number counts messages too,
   which are taken off.

@@ -1,5 +1,5 @@
 """Tells the head when this rank waits in a group for a rank that has returned: it can never come
-(head/core/gang/returned.h decides).
+(head/core/launched/gang/returned.h decides).
 
 Called by the thread that watches groups. It costs nothing until ranks have returned, and nothing
 while this process's main thread waits for nobody. What counts is the operation that it waits in and

@@ -1,7 +1,7 @@
 """Pure.
 
 Whether a rank waits for ranks that have returned without coming, and what to say of it: in the
-words of head/core/gang/returned.cc.
+words of head/core/launched/gang/returned.cc.
 
 A word says what a rank waits in (`returned_peers.words`); a record has what a rank that returned
 has begun, by key (`group_counts.snapshot`).
