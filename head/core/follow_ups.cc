@@ -41,8 +41,8 @@ class FollowUps {
     const auto kind =
         f.verdict ? wire::FailureKind::kNodeLost : wire::FailureKind::kNodeUnreachable;
     for (const GroupId& group : f.groups) LoseBundles(t_, group, kind, f.why);
-    // What a launch's ranks and actors had there. A launch that fails with the node ends them
-    // itself.
+    // Launches that go on lose what their ranks and actors had there; a launch that fails with the
+    // node ends them itself.
     for (const GroupId& id : f.inside) {
       const Group* group = t_.FindGroup(id);
       const Launch* launch = group == nullptr ? nullptr : t_.FindLaunch(group->spec.launch);

@@ -20,6 +20,7 @@ RUNTIME = [
     "runtime/obs",
     "runtime/os",
 ]
+HEAD_ROOMS = ["head/core/machine", "head/core/nodes", "head/core/placed", "head/core/launched"]
 EDGES = {
     "runtime/base": [],
     "runtime/async": ["runtime/base"],
@@ -30,7 +31,13 @@ EDGES = {
     "runtime/store": ["runtime/base", "runtime/os", "runtime/wire", "runtime/async", "runtime/net"],
     "runtime/obs": ["runtime/base"],
     "placement": ["runtime/base"],
-    "head": ["placement"] + RUNTIME,
+    # head/core: four rooms, one above the other, and the step function above them.
+    "head/core/machine": ["placement"] + RUNTIME,
+    "head/core/nodes": HEAD_ROOMS[:1] + ["placement"] + RUNTIME,
+    "head/core/placed": HEAD_ROOMS[:2] + ["placement"] + RUNTIME,
+    "head/core/launched": HEAD_ROOMS[:3] + ["placement"] + RUNTIME,
+    "head/core": HEAD_ROOMS + ["placement"] + RUNTIME,
+    "head": ["head/core"] + HEAD_ROOMS + ["placement"] + RUNTIME,
     "worker": ["placement"] + RUNTIME,
     # actors: the floors, from below.
     "actors/core": RUNTIME,
@@ -80,7 +87,7 @@ EDGES |= {
     + ACTORS
     + RUNTIME,
 }
-EDGES["bindings"] = list(EDGES)  # what registers all of them
+EDGES["bindings"] = list(EDGES)  # registers all of them
 # Folders in which units include each other in a circle -> the units of the largest one. The numbers
 # shrink only; a folder that is not here has none, and no circle goes over folders.
 CIRCLES = {

@@ -55,9 +55,11 @@ def declared(statement: str) -> str | None:
 
 
 def library_of(path: pathlib.Path) -> pathlib.Path:
-    """The folder that is compiled as one: actors/core is a library of several."""
-    core = tree.root() / "actors/core"
-    return core if path.is_relative_to(core) else path.parent
+    """The folder that is compiled as one: actors/core and head/core are libraries of several."""
+    for core in (tree.root() / "actors/core", tree.root() / "head/core"):
+        if path.is_relative_to(core):
+            return core
+    return path.parent
 
 
 def alike_modules() -> list[str]:

@@ -15,7 +15,7 @@
 namespace troupe::head {
 namespace {
 
-constexpr std::uint64_t kWaitMostMs = 365ull * 24 * 3600 * 1000;  // of a WaitMarker
+constexpr std::uint64_t kWaitMostMs = 365ull * 24 * 3600 * 1000;  // a WaitMarker waits no longer
 
 // The marker of a tombstone: the outcome is all that is left.
 bool AnswerFromTombstone(Turn& turn, const Request& request, const LaunchId& id) {
@@ -97,7 +97,7 @@ void DriverFailed(Turn& turn, const Request& request, Launch& launch, const wire
   OnRankEnded(turn, launch);
 }
 
-// One timer for all that wait: of those that were answered nothing is left.
+// Arms a single timer for all that wait; nothing is left of those that were answered.
 void ArmWaits(Turn& turn) {
   Waits& waits = turn.state.waits;
   const std::optional<Instant> next = waits.NextDue();

@@ -9,7 +9,7 @@
 namespace troupe::head {
 namespace {
 
-// What the node told when it joined; empty for one that is not known.
+// Returns the fabric that the node told when it joined; empty for a node that is not known.
 placement::Fabric FabricOf(const Node* node) {
   placement::Fabric fabric;
   if (node == nullptr) return fabric;

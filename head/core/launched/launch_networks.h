@@ -1,4 +1,4 @@
-// What the nodes of a launch are told of each other's networks.
+// Networks of a launch's nodes, as its nodes are told of each other's.
 #pragma once
 
 #include <string>

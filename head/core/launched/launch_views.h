@@ -1,4 +1,4 @@
-// What is told of launches: to who asks for one, lists them, or watches one.
+// Views of launches: the answers to whoever asks for one, lists them, or watches one.
 //
 // Pure; nothing here changes a launch.
 #pragma once

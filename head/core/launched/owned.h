@@ -1,4 +1,4 @@
-// What ends along with whoever made it: launches, actors and groups.
+// Ends of what owners have made: launches, actors and groups.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@ namespace troupe::head {
 
 /// Ends everything `owner` has: launches, actors, groups.
 void EndOwned(Turn& turn, const OwnerId& owner, const std::string& why);
-/// Which launches, actors and groups are meant; each function is asked about open ones that are not
-/// detached.
+/// Predicates that say which launches, actors and groups are meant; each is asked about open ones
+/// that are not detached.
 struct Selection {
   std::function<bool(const Launch&)> launch;
   std::function<bool(const Actor&)> actor;

@@ -8,8 +8,8 @@
 namespace troupe::head {
 namespace {
 
-// What is inside another reservation takes nothing more, and a spare takes the place of ranks that
-// the launch's own reservation still counts.
+// Returns false for groups inside another reservation, which take nothing more, and for a spare,
+// which takes the place of ranks that the launch's own reservation still counts.
 bool IsTopLevel(const Group& group) {
   return group.spec.parent.IsNil() && group.spec.replaces.empty();
 }

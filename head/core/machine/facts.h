@@ -31,7 +31,7 @@ struct NodeLost {
   const NodeId& node;
   const std::string& why;
   bool verdict = false;
-  const std::vector<GroupId>& groups;  // that had something there of the node itself
+  const std::vector<GroupId>& groups;  // groups with something there of the node itself
   const std::vector<GroupId>& inside;  // and those that had something inside another group
 };
 /// A client or a process that owned things is gone for good.
@@ -59,7 +59,7 @@ struct GangLost {
   Launch& launch;
   const std::string& why;
 };
-/// What was reserved for ranks that died is gone.
+/// The reservation for ranks that died has lost its places.
 struct SpareLost {
   const Group& spare;
   const std::string& why;

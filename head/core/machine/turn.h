@@ -30,7 +30,7 @@ struct Request {
   OwnerId owner;
   OwnerId line;  // owner of objects it makes, for permission checks (roles.h)
   TokenId token;  // by which that client came; nil: none
-  std::string user;  // whose what it makes is (users.h)
+  std::string user;  // user of objects it makes (users.h)
   LaunchId launch;
   std::uint64_t epoch = 0;
   std::int32_t rank = -1;

@@ -1,4 +1,4 @@
-// What is said of a node: what is free there, whether it is well, and what is wrong with it.
+// Views of a node: what is free there, whether it is well, and what is wrong with it.
 //
 // Pure; nothing here changes a node.
 #pragma once
@@ -15,9 +15,9 @@ std::string WhatItsWorkerDoes(const Node& node);
 /// Why a node is dead, or takes nothing new: in a clause, without its state. Empty: nothing is
 /// wrong with it.
 std::string WhatIsWrong(const Turn& turn, const Node& node);
-/// Whether it is one of those that a run waits for: it is alive, connected and takes new work.
+/// Returns true if a run may count the node: it is alive, connected and takes new work.
 bool IsThere(const Node& node);
-/// What is free on a node by the head's account: the node alone decides.
+/// Returns what is free on a node by the head's account: the node alone decides.
 Resources FreeOf(const Node& node);
 wire::NodeState StateOf(const Node& node);
 wire::NodeInfo InfoOf(const Turn& turn, const Node& node);

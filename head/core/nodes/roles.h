@@ -39,12 +39,12 @@ std::optional<Refusal> Identify(Turn& turn, const MessageFrom& input, const Sess
 std::optional<Refusal> ObjectionTo(Turn& turn, Speaker speaker, const Request& request,
                                    const wire::Body& body);
 
-/// Whether who asks may set quotas, and make tokens for others (QT-5, quotas.h).
+/// Returns true if the requester may set quotas, and make tokens for others (QT-5, quotas.h).
 bool IsAdministrator(const Turn& turn, const Request& request);
-/// What is wrong with a user's name; empty when nothing is.
+/// Returns the objection to a user's name; empty: there is none.
 std::string ObjectionToUser(const std::string& name);
 
-/// Whose a thing is (see above).
+/// Returns the owner of an object (see above).
 OwnerId LineOf(const Launch& launch);
 OwnerId LineOf(const Actor& actor);
 OwnerId LineOf(Turn& turn, const Group& group);

@@ -17,7 +17,7 @@ void OnCreateToken(Turn& turn, const Request& request, const wire::CreateToken& 
 void OnListTokens(Turn& turn, const Request& request);
 /// A peer joined with it.
 void NoteTokenUsed(Turn& turn, const TokenId& id);
-/// Whether a certificate of this role that was given for `token` is worth nothing any more.
+/// Returns true if a certificate of this role that was given for `token` is worth nothing any more.
 bool IsRevoked(const State& state, wire::Role role, const TokenId& token);
 /// All that are revoked, to a worker; nothing where none is.
 void TellRevoked(Turn& turn, const NodeId& node);

@@ -70,7 +70,7 @@ void DropWatches(Turn& turn, const Node& node) {
 void ResumeWatches(Turn& turn, Node& node, const SessionId& session) {
   const SessionId before = node.last_session;
   node.last_session = session;
-  // they ask again by themselves: their requests are repeated
+  // processes ask again by themselves: their requests are repeated
   if (!before.IsNil()) turn.state.waits.Drop(before, nullptr);
   for (auto& [id, route] : turn.state.output_routes) {
     if (!before.IsNil() && route.session == before) route.session = session;

@@ -1,4 +1,4 @@
-// Who watches launches, groups and actors, and where each is reached: by a session, or behind a
+// Watchers of launches, groups and actors, and where each is reached: by a session, or behind a
 // worker's session.
 //
 // Pure; view: the cluster.
@@ -10,7 +10,7 @@
 
 namespace troupe::head {
 
-/// Whether one of the watchers is reached by this session.
+/// Returns true if one of the watchers is reached by this session.
 bool Watches(const std::set<Route>& watchers, const SessionId& session);
 /// Forgets what is reached there, `process` null: by the whole session.
 void DropRoutes(State& state, const SessionId& session, const ProcessId* process);

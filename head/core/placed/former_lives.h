@@ -22,8 +22,8 @@
 
 namespace troupe::head {
 
-/// Whether its node was lost without a verdict: it may still run there. Until the node is back, or
-/// `recreate_after` is over, nobody knows.
+/// Returns true if the actor's node was lost without a verdict: it may still run there. Until the
+/// node is back, or `recreate_after` is over, nobody knows.
 bool OutOfReach(Turn& turn, const Actor& actor);
 /// When all that a node that was lost without a verdict ran has ended by itself.
 Instant FencedAt(const Turn& turn, const Node& lost);

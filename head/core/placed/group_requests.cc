@@ -136,7 +136,7 @@ void OnRemoveGroup(Turn& turn, const Request& request, const wire::RemoveGroup& 
                 "a launch's or an actor's own reservation ends with it");
     return;
   }
-  if (request.id != 0) group->watchers.erase(request.route);  // its answer says it
+  if (request.id != 0) group->watchers.erase(request.route);  // the answer says it
   EndGroup(turn, message.group, "removed");
   turn.Reply(request, wire::GroupUpdate{NewsOf(turn, *turn.FindGroup(message.group))});
 }

@@ -12,7 +12,7 @@ wire::GroupInfo NewsOf(Turn& turn, const Group& group) {
   news.priority = group.spec.priority;
   if (!group.waiting()) {
     news.reason = group.reason;
-    // it was looked at: it has a place among those that wait
+    // a pass has looked at it: it has a place among those that wait
   } else if (group.waits_since != Instant{}) {
     if (group.spec.parent.IsNil()) news.queue_place = QueuePlace(turn, group) + 1;
     news.reason = WaitingFor(turn, group);

@@ -1,4 +1,4 @@
-// What is told of placement groups: to who asks for one, lists them, or follows one.
+// Views of placement groups: the answers to whoever asks for one, lists them, or follows one.
 //
 // Pure; nothing here changes a group.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace troupe::head {
 
-/// What changes of a group: who follows it, or asked for it, knows the rest.
+/// Returns what changes of a group: whoever follows it, or asked for it, knows the rest.
 wire::GroupInfo NewsOf(Turn& turn, const Group& group);
 /// Tells those who follow it what is new of it.
 void PushGroup(Turn& turn, const Group& group);

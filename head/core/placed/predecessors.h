@@ -18,7 +18,7 @@ const Launch* SeeLaunch(const Turn& turn, const LaunchId& id);
 std::optional<wire::Outcome> OutcomeOf(const Turn& turn, const LaunchId& id);
 /// "launch 1a2b3c4d (train)".
 std::string NameOfLaunch(const Turn& turn, const LaunchId& id);
-/// Whether the gang waits for other launches (JB-1).
+/// Returns true if the gang waits for other launches (JB-1).
 bool WaitsForLaunches(const Turn& turn, const Group& group);
 /// For people: the launches that it waits for, and what they are doing.
 std::string LaunchesWaitedFor(const Turn& turn, const Group& group);

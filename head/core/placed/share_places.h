@@ -1,4 +1,4 @@
-// Where the ranks' shares of a launch go inside its reservation (rank_shares.h), and who holds it.
+// Places of the ranks' shares of a launch inside its reservation (rank_shares.h), and who holds it.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,15 @@
 
 namespace troupe::head {
 
-/// Where a waiting group of shares goes on `views` (of the launch's reservation); nullopt: not now.
+/// Returns where a waiting group of shares goes on `views` (of the launch's reservation); nullopt:
+/// not now.
 std::optional<std::vector<wire::BundlePlace>> SharePlaces(
     Turn& turn, const Group& shares, const std::vector<placement::NodeView>& views);
 
-/// What is wanted and where too little of it is free, in one line.
+/// Describes in one line what is wanted, and where too little of it is free.
 std::string SharesWaitingFor(Turn& turn, const Group& shares);
 
-/// Who holds parts of a launch's reservation, in one line; empty when nobody does.
+/// Names in one line the holders of parts of a launch's reservation; empty: there are none.
 std::string HoldersIn(Turn& turn, const Group& parent);
 
 }  // namespace troupe::head

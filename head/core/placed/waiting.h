@@ -1,4 +1,4 @@
-// Why what waits in the queue waits, for people.
+// Reasons why requests wait in the queue, for people.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 namespace troupe::head {
 namespace {
 
-// Whether a process may be started there, in this reservation.
+// Returns true if a process may be started there, in this reservation.
 bool MayStartOn(const Node* node, const Lease& lease) {
   if (node == nullptr || node->dead || node->leaving || node->draining) return false;
   const auto holding = node->holdings.find(lease);

@@ -18,7 +18,7 @@
 
 namespace troupe::head {
 
-/// Whether the launch runs, and another process comes in the place of each rank that dies.
+/// Returns true if the launch runs, and another process comes in the place of each rank that dies.
 bool Replaces(const Launch& launch);
 /// Fills the empty places of ranks that died, as far as that is possible now, and queues
 /// reservations for the others.

@@ -10,7 +10,7 @@ namespace troupe::head {
 
 /// A reservation for ranks that died has its places.
 void OnSparePlaced(Turn& turn, const Group& spare);
-/// What was reserved for ranks that died is gone.
+/// Ends a reservation for ranks that died whose places are lost: ranks in it have failed.
 void LoseSpare(Turn& turn, const Group& spare, const std::string& why);
 /// The node starts nothing more of this attempt: what it should start is started elsewhere.
 void OnAttemptEndedOn(Turn& turn, Node& node, const wire::EpochEnded& message);

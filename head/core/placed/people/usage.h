@@ -1,5 +1,5 @@
-// What users have held: sums of what they hold (accounts.h) over lived time, and their shares
-// of the cluster.
+// Usage of users: sums of what they hold (accounts.h) over lived time, and their shares of the
+// cluster.
 //
 //   AC-2  What a user has held in the last 24 hours outlives the head, but for the last five
 //         minutes before it was killed.
@@ -25,7 +25,7 @@ void NoteUsage(Turn& turn);
 double ShareOf(Turn& turn, const std::string& user, double ahead_s = 0);
 
 void OnGetUsage(Turn& turn, const Request& request, const wire::GetUsage& message);
-/// What GetUsage answers of one user.
+/// Returns the answer to GetUsage for one user.
 wire::UsageList UsageOf(Turn& turn, const Request& request, const std::string& user);
 
 }  // namespace troupe::head
