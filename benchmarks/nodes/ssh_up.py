@@ -1,8 +1,10 @@
 """`troupe up` of hosts that are network namespaces of this machine, each with an sshd of its own.
 
-    python benchmarks/nodes/ssh_up.py [--hosts 16] [--rounds 3] [--keep]
+    python benchmarks/nodes/ssh_up.py [--hosts 16] [--rounds 3] [--torch] [--keep]
 
-Needs root, OpenSSH's sshd and iproute2.
+Needs root, OpenSSH's sshd and iproute2. All hosts have the processors of this machine together, so
+that a torch which each node imports behind its start would be most of the figure: without --torch
+their Python has none.
 """
 
 from __future__ import annotations
@@ -31,6 +33,14 @@ def timed(host: Host, *args: str) -> float:
     began = time.perf_counter()
     host.run(args, timeout=LIMIT_S)
     return time.perf_counter() - began
+
+
+def hide_torch(folder: pathlib.Path) -> None:
+    """Let an import of torch fail in all processes that are started from here."""
+    folder.mkdir()
+    (folder / "torch.py").write_text("raise ImportError('left out of this measurement')\n")
+    path = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = f"{folder}{os.pathsep * bool(path)}{path}"
 
 
 def ssh_alone(head: Host, site: sshd.Site) -> float:
@@ -90,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--hosts", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--torch", action="store_true", help="nodes import torch, as they do")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     if reason := why_not() or sshd.why_not():
@@ -100,6 +111,8 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="ssh-") as folder,
     ):
         os.environ.update(TROUPE_HOME=f"{folder}/head", XDG_RUNTIME_DIR=folder)
+        if not options.torch:
+            hide_torch(pathlib.Path(folder, "without"))
         rows = measure(hosts, pathlib.Path(folder), options.rounds)
     keep("ssh_up", rows, options.keep)
 
