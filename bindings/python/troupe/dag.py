@@ -102,8 +102,8 @@ class DAGNode:
         return CompiledDAG(self, options)
 
     def with_tensor_transport(self, transport: Any = "auto", **_: Any) -> DAGNode:
-        """ "auto", of a node that is a call of an actor: its tensors stay there (docs/tensors.md).
-         What other nodes return, and Ray's other
+        """ "auto", of a node that is a call of an actor: its tensors stay there
+         (docs/guides/tensors.md). What other nodes return, and Ray's other
         ways ask for, travels as every result does."""
         if transport == "auto":
             self._keep_tensors()

@@ -13,7 +13,7 @@ STREAMING = "streaming"
 DYNAMIC = "dynamic"
 RETURNS_MAX = 1 << 16
 _TRANSPORTS = {"auto": True, "gloo": True, "cuda_ipc": True, "object_store": False, "none": None}
-"""Transports by name, each with whether tensors stay in the actor (docs/tensors.md).
+"""Transports by name, each with whether tensors stay in the actor (docs/guides/tensors.md).
 
 Ray's names for its ways between processes mean "auto", which finds the way.
 """
@@ -124,7 +124,7 @@ class CallOptions(TypedDict, total=False):
         Option(
             None,
             '"auto": tensors in the value of an actor\'s method stay in the actor, while their ref '
-            'travels (docs/tensors.md). "object_store": they go with the value.',
+            'travels (docs/guides/tensors.md). "object_store": they go with the value.',
             keeps_tensors,
             told="keeps_tensors",
         ),

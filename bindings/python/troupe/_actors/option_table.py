@@ -110,14 +110,15 @@ class PlacedOptions(TypedDict, total=False):
     ]
     runtime_env: Annotated[
         Mapping[str, Any] | None,
-        Option(None, "What its code needs where it runs (docs/runtime_env.md)."),
+        Option(None, "What its code needs where it runs (docs/guides/runtime_env.md)."),
     ]
     scheduling_strategy: Annotated[
         "Literal['DEFAULT', 'SPREAD'] | PlacementGroupSchedulingStrategy "
         "| NodeAffinitySchedulingStrategy | NodeLabelSchedulingStrategy | None",
         Option(
             None,
-            '"SPREAD", or a strategy of `troupe.util.scheduling_strategies` (docs/placement.md).',
+            '"SPREAD", or a strategy of `troupe.util.scheduling_strategies` '
+            "(docs/guides/placement.md).",
         ),
     ]
     placement_group: Annotated[
@@ -134,7 +135,8 @@ class PlacedOptions(TypedDict, total=False):
         str | None, Option(None, "Which GPUs, as the nodes' labels name them.")
     ]
     label_selector: Annotated[
-        Mapping[str, str] | None, Option(None, "Labels that the node has (docs/placement.md).")
+        Mapping[str, str] | None,
+        Option(None, "Labels that the node has (docs/guides/placement.md)."),
     ]
     fallback_strategy: Annotated[
         Sequence[Mapping[str, Any]] | None,
@@ -155,7 +157,7 @@ class PlacedOptions(TypedDict, total=False):
         Iterable[str] | None,
         Option(
             None,
-            "Modules that its process has imported when it is forked (docs/runtime_env.md).",
+            "Modules that its process has imported when it is forked (docs/guides/runtime_env.md).",
             lambda name, value: _checks.check_preimport(value or ()),
         ),
     ]

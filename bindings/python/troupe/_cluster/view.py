@@ -115,7 +115,7 @@ def open_launches(session: _session.Session) -> list[dict[str, Any]]:
 
 def describe_owner(user: dict[str, Any]) -> dict[str, Any]:
     """Return an owner of a UsageList as `troupe usage --json` shows them
-    (docs/several_people.md)."""
+    (docs/guides/several_people.md)."""
     caps = {each["kind"]: each["most"] for each in user["caps"]}
     return {
         "owner": user["user"],

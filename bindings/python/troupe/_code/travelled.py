@@ -113,7 +113,8 @@ def variables(travelled: Iterable[str]) -> list[str]:
 
 
 def environment(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the environment that travelled with a launch, by the rule of docs/runtime_env.md."""
+    """Return the environment that travelled with a launch, by the rule of
+    docs/guides/runtime_env.md."""
     pairs = [each.partition("=") for each in info["travelled"] if "=" in each]
     by = {kind: [text for name, _, text in pairs if name == kind] for kind in KINDS}
     return {

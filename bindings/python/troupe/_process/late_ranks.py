@@ -8,9 +8,10 @@ or in code that keeps Python's lock (L2). Where all have begun the same one, nob
 long one may wait before that is looked at: three times what usually lies between two operations, 10
 s at least; 60 s while fewer than ten are known (L4).
 
-Whom a rank that has waited for `hang_timeout` accuses (docs/recovery.md): those that say nothing;
-where all speak, of those that wait in no collective themselves and have stood still for as long,
-the ones that have begun the fewest operations (L5). A rank that waits itself is another's victim.
+Whom a rank that has waited for `hang_timeout` accuses (docs/guides/recovery.md): those that say
+nothing; where all speak, of those that wait in no collective themselves and have stood still for as
+long, the ones that have begun the fewest operations (L5). A rank that waits itself is another's
+victim.
 """
 
 from __future__ import annotations

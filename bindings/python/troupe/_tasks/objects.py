@@ -52,9 +52,9 @@ def put(
     Passed as an argument it arrives as the value. With `_owner`, the handle of an actor, the value
     is kept in that actor and outlives this process; this waits until the actor has it, in its turn
     behind the calls before. With `_tensor_transport="auto"`, in an actor, the tensors in the value
-    are not copied but stay in it (docs/tensors.md). Raises TypeError for a ref and for an owner
-    that is no actor, what a call of the owner raises, and ValueError for a `_tensor_transport` that
-    is none, or elsewhere than in an actor.
+    are not copied but stay in it (docs/guides/tensors.md). Raises TypeError for a ref and for an
+    owner that is no actor, what a call of the owner raises, and ValueError for a
+    `_tensor_transport` that is none, or elsewhere than in an actor.
     """
     from troupe._base import calls as _calls
     from troupe._base.bridge import native

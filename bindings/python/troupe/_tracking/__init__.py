@@ -1,1 +1,2 @@
-"""MLflow: a run per launch, which every rank's `mlflow.log_metric` reaches (docs/mlflow.md)."""
+"""MLflow: a run per launch, which every rank's `mlflow.log_metric` reaches
+(docs/guides/mlflow.md)."""

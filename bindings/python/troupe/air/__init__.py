@@ -10,7 +10,7 @@ volumes.
 
 `troupe run-as script.py` runs a script that imports `databricks.air` as it is. Workloads in YAML
 files: `troupe air run -f train.yaml`. What differs from the vendor's service:
-docs/databricks_air.md.
+docs/coming/databricks_air.md.
 """
 
 from typing import TYPE_CHECKING, Any

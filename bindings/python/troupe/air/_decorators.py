@@ -164,8 +164,8 @@ def ray_launch(
     launch's nodes.
 
     `import ray` in it, and in what it starts, is Troupe; with `api="ray"` it is Ray itself, of
-    which a cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank, of
-    which rank 0's value is the function's and the others are None.
+    which a cluster is started on the launch's nodes (docs/coming/ray.md). The result is a list by
+    rank, of which rank 0's value is the function's and the others are None.
 
     Args:
         num_accelerators: As for `distributed`.

@@ -10,7 +10,7 @@
     ml_client.jobs.stream(job.name)
 
 `troupe run-as script.py` runs a script that imports `azure.ai.ml` as it is, and `troupe azure job
-create -f job.yml` a job in a file. What differs: docs/azure.md.
+create -f job.yml` a job in a file. What differs: docs/coming/azure.md.
 """
 
 import importlib

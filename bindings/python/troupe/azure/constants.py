@@ -15,7 +15,7 @@ class AssetTypes:
 
 
 class InputOutputModes:
-    """How an input comes to the command: docs/azure.md says what each mode does."""
+    """How an input comes to the command: docs/coming/azure.md says what each mode does."""
 
     MOUNT = "mount"
     DOWNLOAD = "download"

@@ -4,7 +4,7 @@
     counter = cpp_actor_class("build/hello_actor", "Counter").options(num_cpus=1).remote(5)
     print(troupe.get(counter.Add.remote(2)))      # 7
 
-How classes are written in C++: docs/cpp.md.
+How classes are written in C++: docs/guides/cpp.md.
 """
 
 from __future__ import annotations

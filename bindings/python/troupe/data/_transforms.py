@@ -25,7 +25,7 @@ class Transforms(Arrangement):
     `fn_kwargs`: what it is called with besides; `fn_constructor_args`, `fn_constructor_kwargs`:
     what a class is made with. `concurrency`: how many at once, of a class (least, most) too;
     `compute`: TaskPoolStrategy or ActorPoolStrategy instead. The others are options of tasks and
-    actors (docs/tasks.md).
+    actors (docs/guides/tasks.md).
     """
 
     def _then(self, op: Op) -> Dataset:

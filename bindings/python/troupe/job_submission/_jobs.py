@@ -1,6 +1,6 @@
 """Jobs on a cluster: started, found again, described.
 
-What a job is: docs/jobs.md.
+What a job is: docs/guides/jobs.md.
 
 A job is a detached launch of one process, so the launch's journal, queue, attempts and completion
 marker are the job's. What is a job's alone travels with the launch as texts (`_code.travelled`):
@@ -269,7 +269,7 @@ def handle_of(session: Any, info: Mapping[str, Any]) -> LaunchHandle:
 
 
 def describe(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job as `--json` shows it (docs/jobs.md)."""
+    """Return a job as `--json` shows it (docs/guides/jobs.md)."""
     about, holds = travelled.about(info), resources.from_wire(info["per_rank"])
     state, node = state_of(info), next(iter(info["rank_infos"]), None)
     return {

@@ -15,8 +15,8 @@ def attach(launch: str) -> LaunchHandle[Any]:
     program, of another handle, or one that was detached; or of a job, by the job's id.
 
     `troupe.launch.get` is another name for it. Looks in the cluster of `troupe.init()`, else in the
-    one that is meant (docs/which_cluster.md), and in those that launches of this program run in.
-    Blocks for the answer of the head. The launch does not end with this handle or its program.
+    one that is meant (docs/guides/which_cluster.md), and in those that launches of this program run
+    in. Blocks for the answer of the head. The launch does not end with this handle or its program.
     Raises ValueError for an id that none has, or several; ConnectionError.
 
         troupe.launch.get("7f3a").watch()

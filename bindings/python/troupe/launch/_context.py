@@ -26,9 +26,10 @@ class LaunchContext:
 
     Attributes are plain numbers and texts: `launch` (id), `name`, `epoch`, `rank`, `local_rank`,
     `world_size`, `local_world_size`, `node_rank`, `node_count`, `node_name`, `mode`; and the dict
-    `resources_per_rank`. Where the launch goes on without ranks that died (docs/recovery.md),
-    `rank` and `world_size` are those in the group of `group_epoch`, and `launch_rank` stays;
-    `replaces` says whether this process has taken the place of a rank that died.
+    `resources_per_rank`. Where the launch goes on without ranks that died
+    (docs/guides/recovery.md), `rank` and `world_size` are those in the group of `group_epoch`, and
+    `launch_rank` stays; `replaces` says whether this process has taken the place of a rank that
+    died.
     """
 
     launch: str

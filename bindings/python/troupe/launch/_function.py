@@ -236,9 +236,9 @@ def ray_launch(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     `import ray` in the function, and in what it starts, gives Troupe (`troupe.ray_compat`). With
     `api="ray"` a real Ray cluster is started on the launch's nodes, whose driver the function is:
-    it finds it by `ray.init()`, and has to bring Ray on the nodes (docs/ray.md). A process of Ray's
-    that ends before the function does fails the launch with RayProcessDiedError. Does not block;
-    raises TypeError or ValueError for options that are not right.
+    it finds it by `ray.init()`, and has to bring Ray on the nodes (docs/coming/ray.md). A process
+    of Ray's that ends before the function does fails the launch with RayProcessDiedError. Does not
+    block; raises TypeError or ValueError for options that are not right.
 
         @ray_launch(gpus=16, api="ray")
         def tune(): ...

@@ -171,10 +171,10 @@ class LaunchHandle(LaunchOf[ElementT]):
         its outcome: "succeeded", "failed" or "cancelled". `ready_s` and `duration_s` are seconds;
         of `resources_per_rank`, CPU and GPU are counts and memory is bytes. `inherited_env` lists
         the caller's variables that travelled, `not_inherited_env` those of its variables that did
-        not; `environment` is all that came along, by the rule of docs/runtime_env.md, without
-        values. `differences`: a row for each library whose version is another on some node than
-        here; `slow_paths`: one for each path between its ranks that is slower than it need be
-        (docs/networks.md).
+        not; `environment` is all that came along, by the rule of docs/guides/runtime_env.md,
+        without values. `differences`: a row for each library whose version is another on some node
+        than here; `slow_paths`: one for each path between its ranks that is slower than it need be
+        (docs/guides/networks.md).
         """
         _, update, _ = self.session.request("GetLaunch", {"launch": self.id})
         return {

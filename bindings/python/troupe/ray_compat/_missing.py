@@ -1,6 +1,6 @@
 """Features of Ray that Troupe lacks, and what to use instead.
 
-The table "What is not there" of docs/ray.md has the same rows.
+The table "What is not there" of docs/coming/ray.md has the same rows.
 """
 
 from __future__ import annotations

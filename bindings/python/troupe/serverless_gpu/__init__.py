@@ -11,7 +11,7 @@
     hello("world")                   # here, in this process
 
 `troupe run-as script.py` runs a script that imports `serverless_gpu` as it is. What differs:
-docs/serverless_gpu.md.
+docs/coming/serverless_gpu.md.
 """
 
 from troupe.serverless_gpu import compute, launcher, ray, runtime

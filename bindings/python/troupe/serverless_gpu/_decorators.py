@@ -29,7 +29,8 @@ class ServerlessFunction(launch.DistributedFunction):
     Calling it runs it here, as rank 0 of 1.
 
     Which nodes a launch may use, and whether its ranks have GPUs at all, is decided at each
-    `.distributed()` and `.submit()`, by the variables that are set then (docs/serverless_gpu.md).
+    `.distributed()` and `.submit()`, by the variables that are set then
+    (docs/coming/serverless_gpu.md).
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -171,10 +172,10 @@ def distributed(
     `gpu_type`: a GPUType or a text in any case; None: any one type that has room. `remote=True`: on
     the cluster of `troupe.init()` or TROUPE_ADDRESS, else on the one that this user runs on this
     host, else on one of this machine, as with `remote=False`. Where no node has a GPU the ranks run
-    on CPUs (docs/serverless_gpu.md). `f.distributed(...)` waits and returns the results by rank,
-    `f.submit(...)` returns a `troupe.launch.LaunchHandle` at once, `f(...)` runs the function here.
-    Raises TypeError for options that are none; the calls raise what those of `troupe.launch` do,
-    PlacementError where the cluster has no such GPUs among them.
+    on CPUs (docs/coming/serverless_gpu.md). `f.distributed(...)` waits and returns the results by
+    rank, `f.submit(...)` returns a `troupe.launch.LaunchHandle` at once, `f(...)` runs the function
+    here. Raises TypeError for options that are none; the calls raise what those of `troupe.launch`
+    do, PlacementError where the cluster has no such GPUs among them.
 
         @distributed(gpus=8, gpu_type="H100")
         def train(epochs): ...
@@ -190,8 +191,8 @@ def ray_launch(
     launch's nodes; parameters as `distributed`.
 
     `import ray` in it, and in what it starts, is Troupe; with `api="ray"` Ray itself, of which a
-    cluster is started on the launch's nodes (docs/ray.md). The result is a list by rank in which
-    rank 0's value is the function's and the others are None.
+    cluster is started on the launch's nodes (docs/coming/ray.md). The result is a list by rank in
+    which rank 0's value is the function's and the others are None.
 
         @ray_launch(gpus=16, gpu_type="A10", remote=True)
         def tune(): ...

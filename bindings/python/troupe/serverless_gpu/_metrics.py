@@ -28,8 +28,8 @@ class RayMetricsMonitor:
     without one, or without mlflow, samples are only kept: `latest()`. Keys:
     `system/NODE/cpu_utilization_percentage` and so on; with `remote=True`
     `system/ADDRESS/ray_node_ID/...`, beside those that a launch's run has of each node anyway
-    (docs/mlflow.md). What fails is said once on stderr and never fails the caller. View: the nodes
-    of the caller's session at `start()`. Any thread may call it.
+    (docs/guides/mlflow.md). What fails is said once on stderr and never fails the caller. View: the
+    nodes of the caller's session at `start()`. Any thread may call it.
 
         with RayMetricsMonitor(remote=True) as monitor:
             train()

@@ -13,7 +13,7 @@ ranks.
     distributor.run("/path/train.py", "--learning_rate=0.001")
 
 `troupe run-as script.py` runs a script that imports `pyspark.ml.torch.distributor` as it is. What
-differs: docs/torch_distributor.md.
+differs: docs/coming/torch_distributor.md.
 """
 
 from troupe import _pickled

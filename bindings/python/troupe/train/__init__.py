@@ -14,7 +14,7 @@ by Ray's names.
                           run_config=train.RunConfig(name="digits", storage_path="/shared"),
                           ).fit()
 
-    # in the ranks of a launch that goes on without some (docs/recovery.md)
+    # in the ranks of a launch that goes on without some (docs/guides/recovery.md)
     for attempt in train.attempts("gloo"):
         with attempt: ...
 

@@ -1,5 +1,5 @@
 """`attempts()` and `reform()`: a training that goes on in its processes after some of its ranks
-died (docs/recovery.md)."""
+died (docs/guides/recovery.md)."""
 
 from __future__ import annotations
 

@@ -18,9 +18,8 @@ from troupe._process import group_epochs, group_watch, process_groups
 from troupe.launch import _context
 from troupe.train._errors import GroupAborted
 
-VERDICT_WAIT_S = (
-    90.0  # a node that has fallen silent is lost after 75 s at the latest (docs/deaths.md)
-)
+# A node that has fallen silent is lost after 75 s at the latest (docs/reference/deaths.md).
+VERDICT_WAIT_S = 90.0
 FORM_LIMIT_S = 120.0  # for torch's group to be made, once all have come
 _DISTRIBUTED = "torch/distributed/"
 _BACKWARD = "torch/autograd/"

@@ -170,7 +170,7 @@ class SweepOptions(TypedDict, total=False):
         Mapping[str, Any] | None,
         Option(
             None,
-            "What the trials' code needs (docs/runtime_env.md).",
+            "What the trials' code needs (docs/guides/runtime_env.md).",
             lambda name, value: _runtime_env.check(value),
             told="runtime_env",
         ),
@@ -180,7 +180,7 @@ class SweepOptions(TypedDict, total=False):
         Mapping[str, str] | None,
         Option(
             None,
-            "Labels that the nodes have (docs/placement.md).",
+            "Labels that the nodes have (docs/guides/placement.md).",
             lambda name, value: selectors.terms(value, name),
             told="label_selector",
         ),
@@ -191,7 +191,7 @@ class SweepOptions(TypedDict, total=False):
         Option(
             (),
             "Modules that the trials' processes have imported when they are forked, of a gang all "
-            "ranks (docs/runtime_env.md).",
+            "ranks (docs/guides/runtime_env.md).",
             lambda name, value: _checks.check_preimport(value),
             told="preimport",
         ),

@@ -11,12 +11,12 @@ and NCCL, and by Troupe's own backend.
             return gradient
 
 Each process is one rank of a group; a process may be in several groups. Tensors are numpy arrays
-and torch tensors on the CPU for "gloo" and "troupe" (docs/collectives.md), torch tensors on this
-process's GPU for "nccl"; they are changed in place. Every call blocks until this process's part is
-done; all members make the same calls in the same order. A member that is gone ends the others'
-calls with RuntimeError, which names the group, the rank and the operation, at the latest after
-`gloo_timeout` milliseconds. Needs torch; a backend of one's own (`register_collective_backend`)
-needs what it needs.
+and torch tensors on the CPU for "gloo" and "troupe" (docs/guides/collectives.md), torch tensors on
+this process's GPU for "nccl"; they are changed in place. Every call blocks until this process's
+part is done; all members make the same calls in the same order. A member that is gone ends the
+others' calls with RuntimeError, which names the group, the rank and the operation, at the latest
+after `gloo_timeout` milliseconds. Needs torch; a backend of one's own
+(`register_collective_backend`) needs what it needs.
 """
 
 from __future__ import annotations

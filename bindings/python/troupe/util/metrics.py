@@ -5,8 +5,8 @@
 
 The head's `/metrics` shows it as `troupe_app_requests_total{path="/"}`, some seconds later: what
 all processes of the cluster have counted together, and of a gauge the value that was set last
-(docs/metrics.md). `collected()` returns what this process has counted. Calls take a lock and
-return at once; a thread reports.
+(docs/reference/metrics.md). `collected()` returns what this process has counted. Calls take a lock
+and return at once; a thread reports.
 """
 
 from __future__ import annotations

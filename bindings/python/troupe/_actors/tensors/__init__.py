@@ -1,5 +1,5 @@
 """Tensors that stay in the actor whose method returned them, while a ref of the result travels
-(docs/tensors.md)."""
+(docs/guides/tensors.md)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def command(
     other; without it one on each node. Raises TypeError and ValueError for what cannot be meant,
     with the nearest name.
 
-    The keywords are those of `azure.ai.ml.command`. What each does here: docs/azure.md.
+    The keywords are those of `azure.ai.ml.command`. What each does here: docs/coming/azure.md.
 
         command(
             code="./src",

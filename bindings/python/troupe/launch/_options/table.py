@@ -90,7 +90,8 @@ def _strategy(name: str, value: Any) -> Any:
 def _tracking(name: str, value: Any) -> Any:
     if value not in (None, True, False):
         raise TypeError(
-            f"{name} must be True, False, or None for the rule of docs/mlflow.md, not {value!r}"
+            f"{name} must be True, False, or None for the rule of docs/guides/mlflow.md, "
+            f"not {value!r}"
         )
     return value
 
@@ -194,7 +195,7 @@ class SharedOptions(TypedDict, total=False):
         Mapping[str, Any] | None,
         Option(
             None,
-            "What the ranks' code needs (docs/runtime_env.md).",
+            "What the ranks' code needs (docs/guides/runtime_env.md).",
             lambda name, value: _runtime_env.check(value),
         ),
     ]
@@ -226,7 +227,7 @@ class SharedOptions(TypedDict, total=False):
     priority: Annotated[int, replace(PRIORITY, wire="priority", flag="N")]
     label_selector: Annotated[
         Mapping[str, str] | None,
-        Option(None, "Labels that the nodes have (docs/placement.md)."),
+        Option(None, "Labels that the nodes have (docs/guides/placement.md)."),
     ]
     within: Annotated[
         str | None,
@@ -269,7 +270,7 @@ class SharedOptions(TypedDict, total=False):
         Option(
             (),
             "Modules that the ranks' processes have imported when they are forked "
-            "(docs/runtime_env.md).",
+            "(docs/guides/runtime_env.md).",
             lambda name, value: _checks.check_preimport(value),
         ),
     ]
@@ -278,7 +279,7 @@ class SharedOptions(TypedDict, total=False):
         Option(
             None,
             "True: a run in MLflow. False: none. None: one where MLflow's address is set "
-            "(docs/mlflow.md).",
+            "(docs/guides/mlflow.md).",
             _tracking,
         ),
     ]
@@ -287,7 +288,7 @@ class SharedOptions(TypedDict, total=False):
         Option(
             None,
             '"troupe": groups of torch that name no backend are of Troupe\'s own, where their '
-            "tensors are on CPUs (docs/collectives.md). None: torch chooses.",
+            "tensors are on CPUs (docs/guides/collectives.md). None: torch chooses.",
             _backend,
         ),
     ]
@@ -301,7 +302,7 @@ class DriverOnlyOptions(TypedDict, total=False):
         Option(
             "troupe",
             '"troupe": `import ray` is Troupe. "ray": a real Ray cluster is started on the '
-            "launch's nodes (docs/ray.md). None: `import ray` is what is installed.",
+            "launch's nodes (docs/coming/ray.md). None: `import ray` is what is installed.",
             _api,
         ),
     ]
@@ -315,8 +316,8 @@ class DistributedOnlyOptions(TypedDict, total=False):
         Option(
             "fail",
             "Whether the others go on when a rank is killed, is lost with its node, or ends "
-            'without a value (docs/recovery.md). "fail": the launch fails. "shrink": the others go '
-            "on in a smaller group, and the result has a RankLost in its place. "
+            'without a value (docs/guides/recovery.md). "fail": the launch fails. "shrink": the '
+            "others go on in a smaller group, and the result has a RankLost in its place. "
             '"replace": another process takes its place, and runs the function from its beginning. '
             "What a rank raises is a failure in any case.",
             wire="on_rank_death",
