@@ -1,6 +1,6 @@
 """Draws docs/quickstart.svg: the terminal of a run of scripts/quickstart.py.
 
-    PYTHONPATH=build/dev/python TROUPE_BIN_DIR=build/dev/bin python scripts/terminal_picture.py
+PYTHONPATH=build/dev/python TROUPE_BIN_DIR=build/dev/bin python scripts/terminal_picture.py
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.text import Text
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/quickstart.svg"
-COLUMNS, LINES_MAX = 110, 40
+COLUMNS, LINES_MAX = 100, 23
 STYLES = {
     r"^✓": "bold green",
     r"^ {4}\S.*$": "bold",
@@ -38,6 +38,16 @@ def drawn(lines: list[str]) -> str:
     return re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.S)  # no font from the network
 
 
+def shown(lines: list[str]) -> list[str]:
+    """Return the lines of a picture: of a run of epochs the first and the last, and no wide ones."""
+    kept = []
+    for before, line, after in zip(["", *lines], lines, [*lines[1:], ""]):
+        middle = all(" epoch " in each for each in (before, line, after))
+        if line.strip() and not middle and len(line) <= COLUMNS:
+            kept.append(line.rstrip())
+    return [*kept[:LINES_MAX], "..."] if len(kept) > LINES_MAX else kept
+
+
 def main() -> None:
     done = subprocess.run(
         [sys.executable, "scripts/quickstart.py"],
@@ -47,9 +57,8 @@ def main() -> None:
         text=True,
         check=True,
     )
-    lines = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
-    PICTURE.write_text(drawn(["$ ./quickstart", *lines][:LINES_MAX]))
-    print("\n".join(lines))
+    PICTURE.write_text(drawn(["$ ./quickstart", *shown(done.stdout.splitlines())]))
+    print(done.stdout)
 
 
 if __name__ == "__main__":
