@@ -39,7 +39,7 @@ def drawn(lines: list[str]) -> str:
 
 
 def shown(lines: list[str]) -> list[str]:
-    """Return the lines of a picture: of a run of epochs the first and the last, and no wide ones."""
+    """Return the lines of a picture: of a run of epochs the first and last, and no wide ones."""
     kept = []
     for before, line, after in zip(["", *lines], lines, [*lines[1:], ""]):
         middle = all(" epoch " in each for each in (before, line, after))

@@ -83,6 +83,24 @@ def rewrite(text: str, source: str, target: str, known: dict[str, str]) -> tuple
     return "".join([*kept, LINK.sub(link, text[end:])]), missing
 
 
+def fill_index(text: str, page: str, known: dict[str, str]) -> str:
+    """Return an index page; the entry `*` becomes the pages of its folder that it does not list."""
+    folder = os.path.dirname(page)
+    blocks = re.findall(r"^```\{toctree\}\n.*?^```$", text, re.M | re.S)
+    listed = {line.strip() for block in blocks for line in block.splitlines()}
+    rest = sorted(
+        Path(each).stem
+        for each in known.values()
+        if os.path.dirname(each) == folder and Path(each).stem not in {*listed, "index"}
+    )
+    for block in blocks:
+        if "\n*\n" in block:
+            filled = block.replace(":glob:\n", "").replace("\n*\n", "\n" + "\n".join(rest) + "\n")
+            has_entries = re.search(r"^[^:`\s]", filled.partition("\n")[2], re.M)
+            text = text.replace(block, filled if has_entries else "")
+    return text
+
+
 def tree_page(known: dict[str, str]) -> str:
     """Return the page that lists the READMEs of folders."""
     names = [page for page in known.values() if page.startswith("contributing/tree/")]
@@ -105,6 +123,8 @@ def main() -> None:
     for source, page in known.items():
         text, lost = rewrite((ROOT / source).read_text(), source, page, known)
         missing += lost
+        if page.endswith("/index.md"):
+            text = fill_index(text, page, known)
         (out / page).parent.mkdir(parents=True, exist_ok=True)
         (out / page).write_text(text)
     for path in sorted((ROOT / "docs").rglob("*")):
