@@ -25,6 +25,6 @@ html_static_path = ["_static"]
 html_css_files = ["troupe.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # it needs fetch(), which browsers refuse for file://
+html_show_search_summary = False  # summaries need fetch(), which browsers refuse for file://
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}

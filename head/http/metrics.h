@@ -1,4 +1,4 @@
-// The head's metrics: names, labels and help, as docs/metrics.md lists them.
+// The head's metrics: names, labels and help, as docs/reference/metrics.md lists them.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Metrics of nodes and their GPUs, by our names and by those of NVIDIA's DCGM exporter.
 //
-// Pure. The names of all measures stand in one table (node_metrics.cc); docs/metrics.md has them
-// for people.
+// Pure. The names of all measures stand in one table (node_metrics.cc);
+// docs/reference/metrics.md has them for people.
 #pragma once
 
 #include <string>

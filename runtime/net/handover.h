@@ -21,7 +21,7 @@ namespace troupe::net {
 inline std::string HandoverPath(const std::string& call_socket) { return call_socket + ".tls"; }
 
 /// The second call socket of an actor, whose calls run beside its methods: it gives tensors that
-/// the actor keeps (docs/tensors.md). The process makes it when it first has some.
+/// the actor keeps (docs/guides/tensors.md). The process makes it when it first has some.
 inline std::string AsideSocket(const std::string& call_socket) { return call_socket + ".a"; }
 /// By which TLS server name callers of other hosts ask for that socket of a process.
 inline std::string AsideName(const std::string& process) { return process + ".a"; }

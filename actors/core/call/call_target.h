@@ -5,7 +5,7 @@
 //   step;returns=2              the two values that step gives, each an answer of its own
 //   step;returns=*              as many as it gives, each when it is there
 //   step;returns=*;ahead=16     the same, at most 16 that the caller has not taken yet
-//   step;tensors=1              the tensors in what it gives stay in the actor (docs/tensors.md)
+//   step;tensors=1              tensors in what it gives stay in the actor (docs/guides/tensors.md)
 //   step;returns=2;group=io     run in the concurrency group "io"; to the end of the name
 #pragma once
 

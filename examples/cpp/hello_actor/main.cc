@@ -1,7 +1,7 @@
 // An actor in C++, called from this program, and from Python:
 //   hello_actor               makes a counter on the cluster, and counts
 //   hello_actor NAME          calls add() of the actor of that name, in whatever language it is
-//   cpp_actor_class("hello_actor", "Counter").remote(5)          in Python; see docs/cpp.md
+//   cpp_actor_class("hello_actor", "Counter").remote(5)          in Python; see docs/guides/cpp.md
 #include <troupe/troupe.h>
 
 #include <iostream>

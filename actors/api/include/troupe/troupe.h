@@ -1,4 +1,4 @@
-// All of Troupe for C++. How it fits together, with examples: docs/cpp.md.
+// All of Troupe for C++. How it fits together, with examples: docs/guides/cpp.md.
 #pragma once
 
 #include <troupe/actor.h>
