@@ -1,4 +1,4 @@
-/* The verdict on an epoch of which a rank has failed (E1, E2, E4 of head/core/launched/ending.h; W9 of the worker).  Spin 6.5 model.
+/* The verdict on an epoch of which a rank has failed (E1, E2, E4 of head/core/ending.h; W9 of the worker).  Spin 6.5 model.
  * Two ranks, each on a node of its own; in rank 0's way of failing, the head may hear of the symptom first.
  * Actors: 2 ranks, 2 workers that report ends (repeated until they are durable) and answer the head's question,
  *         the head (one event-loop turn each: atomic), a driver's Complete, a crasher of the head.
