@@ -134,7 +134,7 @@ def test_the_timeout_of_a_launch_gives_its_ranks_the_same_chance(
 
 
 def test_a_launch_that_timed_out_says_where_its_ranks_were(idle: Home) -> None:
-    @distributed(processes=3, remote=True, timeout=2, stop_grace=2)
+    @distributed(processes=3, remote=True, timeout=8, stop_grace=2)
     def train() -> None:
         import ctypes
         import threading

@@ -64,8 +64,8 @@ _SHORT_HELP = {
     "dashboard": "Serve a page that shows the cluster, for a browser on this host.",
     "doctor": "Look for what is wrong: limits, /dev/shm, disk, clocks, ports, versions, GPUs, "
     "settings of NCCL, and whether the nodes of a cluster reach each other both ways.",
-    "down": "End the nodes that `troupe up` started.",
-    "drain": "Start nothing more on a node, and wait until nothing runs there.",
+    "down": "End the nodes that `troupe up` started, or only those of the HOSTs.",
+    "drain": "Start nothing more on NODE, and wait until nothing runs there.",
     "explain": "Where a launch, an actor or a placement group is, or why it waits.",
     "job": "Jobs: commands that drive the whole cluster, and go on without this terminal.",
     "journal": "Check or repair the journal of a stopped head; back up a head's state, and "

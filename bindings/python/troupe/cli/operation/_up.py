@@ -223,10 +223,10 @@ def _echo_error(text: str) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def down(names: tuple[str, ...], cluster: str | None, wait_s: float, as_json: bool) -> None:
-    """End the nodes that `troupe up` started from this TROUPE_HOME, or only those of the HOSTs.
+    """End the nodes that `troupe up` started, or only those of the HOSTs.
 
-    What runs there ends, as by `troupe stop`; the head and other nodes go on. The exit code is 1
-    if a node did not answer, so that its connection was cut.
+    They are those of this TROUPE_HOME. What runs there ends, as by `troupe stop`; the head and
+    other nodes go on. The exit code is 1 if a node did not answer, so that its connection was cut.
     """
     cluster_id = _with_connections(cluster)
     alive: list[connections.Connection] = []
