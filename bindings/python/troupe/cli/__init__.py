@@ -66,7 +66,7 @@ _SHORT_HELP = {
     "settings of NCCL, and whether the nodes of a cluster reach each other both ways.",
     "down": "End the nodes that `troupe up` started, or only those of the HOSTs.",
     "drain": "Start nothing more on NODE, and wait until nothing runs there.",
-    "explain": "Where a launch, an actor or a placement group is, or why it waits.",
+    "explain": "Show where a launch, an actor or a placement group is, or why it waits.",
     "job": "Jobs: commands that drive the whole cluster, and go on without this terminal.",
     "journal": "Check or repair the journal of a stopped head; back up a head's state, and "
     "restore it.",
@@ -93,7 +93,7 @@ _SHORT_HELP = {
     "token": "Create, list and revoke join tokens.",
     "top": "Show how much of each node is held, and by which launches and actors, until Ctrl-C.",
     "torchrun": "Run what torchrun would, by the same line.",
-    "up": "Start a node on each host of a file, by ssh.",
+    "up": "Start a node on each host of FILE by ssh, or only on the HOSTs that are named.",
     "usage": "Show who holds what of the cluster, and how much they held in the last 24 hours.",
 }
 """First sentences of the commands' help: `troupe --help` loads none of the commands for them."""
