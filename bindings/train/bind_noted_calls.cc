@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kWait = "troupe.noted_wait";
 constexpr const char* kMessage = "troupe.counted_message";
 
-// These objects live as long as the process: torch's classes hold them.
+// Objects that live as long as the process: torch's classes hold them.
 struct NotedWait {
   PyObject* original;
   PyObject* waiting;  // dict: thread -> the Work that it waits for, or None

@@ -1,4 +1,4 @@
-// Who follows up a fact (machine/facts.h), and in which order.
+// Followers of a fact (machine/facts.h), and their order.
 #pragma once
 
 #include "head/core/machine/turn.h"

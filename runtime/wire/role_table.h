@@ -1,4 +1,4 @@
-// Who may say what to the head and to a worker: kind of message x speaker. A row for every kind of
+// Table of who may say what to the head and to a worker: kind of message x speaker. A row for every kind of
 // the wire, checked by the compiler; who has no place in a row is refused. Pure data, read before
 // any handler by head/core/nodes/roles.h and by worker/peer_server.cc.
 #pragma once

@@ -39,7 +39,7 @@ def docstrings(text: str) -> typing.Iterator[Opening]:
 
 def python_comments(text: str) -> typing.Iterator[Opening]:
     """Yield the first line of each comment of a Python source."""
-    last, column = 0, 0
+    last, column = -1, 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             line, begins = token.start
@@ -51,7 +51,7 @@ def python_comments(text: str) -> typing.Iterator[Opening]:
 
 def cpp_comments(text: str) -> typing.Iterator[Opening]:
     """Yield the first line of each comment of a C++ source."""
-    last, column = 0, 0
+    last, column = -1, 0
     for number, line in enumerate(text.split("\n"), 1):
         if not (found := COMMENT.search(STRINGS.sub(lambda each: "x" * len(each[0]), line))):
             continue

@@ -6,7 +6,7 @@
 //   STARTING, RUNNING --a rank or node lost--> how it ends: ending.h
 //     attempts left --> EpochFailed: EndEpoch and Release to all, back to the queue
 //     else          --> marker FAILED
-// What was sent and not answered is sent again when its node registers anew.
+// Orders without an answer are sent again when their node registers anew.
 #pragma once
 
 #include <string>

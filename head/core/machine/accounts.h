@@ -1,4 +1,4 @@
-// What users hold: kept with every event of a group.
+// Holdings of users, kept with every event of a group.
 //
 //   AC-1  The accounts are what a count over all groups gives, after every event.
 //

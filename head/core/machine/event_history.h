@@ -1,4 +1,4 @@
-// What has happened to the cluster, in words, for who asks afterwards: nodes that came and went,
+// History of the cluster, in words, for who asks afterwards: nodes that came and went,
 // actors that ended though nobody wanted it, launches and their failed attempts. The list;
 // machine/event_notes.h has what is written down.
 //

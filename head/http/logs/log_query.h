@@ -1,4 +1,4 @@
-// What a request for a log asks for, and which log of which node that is.
+// A request for a log, and the log of a node that it is about.
 //
 // Pure. A log is one stream of one process: a rank, an actor, or a job, whose stdout goes to its
 // stderr.

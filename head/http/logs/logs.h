@@ -1,6 +1,6 @@
 // Logs of ranks, actors and jobs by HTTP: a page of bytes, or followed as server-sent events.
 //
-// They are read from the worker that keeps them (worker_link.h), as `troupe logs` does; the end of
+// A log is read from the worker that keeps it (worker_link.h), as `troupe logs` does; the end of
 // a job's log comes from the head where its node is gone. What a stream says:
 //
 //   event: log      data: {"text":"..."}   id: 2-4711     an attempt, and where its log goes on
