@@ -74,6 +74,12 @@ def placed_on(boot_id_of_node: str) -> None:
     _placed_on = boot_id_of_node
 
 
+def kernel_boot_id() -> str:
+    """Return the id of the machine's current boot, the same in all its namespaces."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
 def boot_id() -> str:
     """Identifies this host: two processes with the same one share files and Unix sockets.
 
@@ -82,8 +88,7 @@ def boot_id() -> str:
     """
     if _placed_on is not None:
         return _placed_on
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        parts = [file.read().strip()]
+    parts = [kernel_boot_id()]
     for space in ("mnt", "net"):
         with contextlib.suppress(OSError):
             parts.append(os.readlink(f"/proc/self/ns/{space}"))

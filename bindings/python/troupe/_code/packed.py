@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from troupe._base import identity
 from troupe._cluster import folders
 
 NOT_MADE = "it was not made yet"
@@ -123,26 +124,31 @@ def used_now(folder: Path) -> None:
     Where the disk is full that is not noted: what is there can be used all the same.
     """
     with contextlib.suppress(OSError):
-        write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": 0.0})
+        write(
+            beside(folder, "used"),
+            {"boot": identity.kernel_boot_id(), "at_s": _now(), "unused_s": 0.0},
+        )
 
 
 def unused_s(folder: Path) -> float:
     """For how long nobody has, as far as that was seen: what is not known begins to count now."""
     noted = read(beside(folder, "used")) or {}
     try:
-        unused, at, same = float(noted["unused_s"]), float(noted["at_s"]), noted["boot"] == boot()
+        unused, at, same = (
+            float(noted["unused_s"]),
+            float(noted["at_s"]),
+            noted["boot"] == identity.kernel_boot_id(),
+        )
     except (KeyError, TypeError, ValueError):
         unused, at, same = 0.0, 0.0, False
     if same:
         return unused + max(0.0, _now() - at)
     with contextlib.suppress(OSError):
-        write(beside(folder, "used"), {"boot": boot(), "at_s": _now(), "unused_s": unused})
+        write(
+            beside(folder, "used"),
+            {"boot": identity.kernel_boot_id(), "at_s": _now(), "unused_s": unused},
+        )
     return unused
-
-
-def boot() -> str:
-    """Return the id of the machine's current boot."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _now() -> float:

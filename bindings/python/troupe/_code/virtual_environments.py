@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
+from troupe._base import identity
 from troupe._cluster import variables
 from troupe._code import disk, packages, packed, requirements
 
@@ -111,7 +112,7 @@ def _told_again(folder: Path, asked_s: float) -> None:
     """Raises what another process was told since this one asked: the index would say it again."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         failed = json.loads(packed.beside(folder, "failed").read_text(encoding="utf-8"))
-        if failed["at_s"] >= asked_s and failed["boot"] == packed.boot():
+        if failed["at_s"] >= asked_s and failed["boot"] == identity.kernel_boot_id():
             raise exceptions.RuntimeEnvSetupError(failed["text"])
 
 
@@ -121,7 +122,7 @@ def _tell_others(folder: Path, text: str) -> None:
             json.dumps(
                 {
                     "at_s": time.clock_gettime(time.CLOCK_BOOTTIME),
-                    "boot": packed.boot(),
+                    "boot": identity.kernel_boot_id(),
                     "text": text,
                 }
             ),

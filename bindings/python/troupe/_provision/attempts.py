@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import selectors
-import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -181,12 +180,8 @@ class Attempts:
             self._close(attempt, kill=False)
             return [outcome]
         attempt.drain()
-        code = _exit_code(attempt.started.process)
+        code = attempt.started.process.wait()
         cause = causes.cause_of_end(code, attempt.document(), attempt.last_lines())
         outcome = attempt.outcome(cause)
         self._close(attempt, kill=True)
         return [outcome]
-
-
-def _exit_code(process: subprocess.Popen[bytes]) -> int:
-    return process.wait()

@@ -11,17 +11,16 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from troupe import exceptions
+from troupe._base import identity, process_ends
 from troupe._cluster import folders, home
 from troupe._provision.hosts import Host
 
@@ -70,7 +69,7 @@ class Connection:
         """Return True if the client has not ended."""
         record = self.record
         return (
-            record.boot_id == _boot_id()
+            record.boot_id == identity.kernel_boot_id()
             and home.is_running(record.pid, "ssh")
             and _start_ticks(record.pid) == record.start_ticks
         )
@@ -184,7 +183,8 @@ def start(folder: Path, host: Host, line: Sequence[str], token: str) -> Started:
     finally:
         for descriptor in (stdin, write_end, stdout):
             os.close(descriptor)
-    record = Record(host.host, host.shown, process.pid, _start_ticks(process.pid), _boot_id())
+    ticks, boot = _start_ticks(process.pid), identity.kernel_boot_id()
+    record = Record(host.host, host.shown, process.pid, ticks, boot)
     return Started(Connection(own, record).write_record(), process, read_end)
 
 
@@ -199,12 +199,12 @@ def end(connections: Sequence[Connection], timeout_s: float) -> list[Connection]
         for descriptor, each in list(watched.items()):
             if not each.ask_to_end():
                 _signal(descriptor, signal.SIGTERM)
-        _wait(watched, timeout_s)
+        process_ends.drop_ended(watched, timeout_s)
         cut_off = list(watched.values())
         for number in (signal.SIGTERM, signal.SIGKILL):
             for descriptor in watched:
                 _signal(descriptor, number)
-            _wait(watched, KILL_GRACE_S)
+            process_ends.drop_ended(watched, KILL_GRACE_S)
     finally:
         for descriptor in watched:
             os.close(descriptor)
@@ -232,18 +232,6 @@ def _signal(descriptor: int, number: int) -> None:
         signal.pidfd_send_signal(descriptor, number)
 
 
-def _wait(watched: dict[int, Connection], timeout_s: float) -> None:
-    """Drop the clients that end within `timeout_s` seconds."""
-    deadline = time.monotonic() + timeout_s
-    while watched:
-        ended, _, _ = select.select(list(watched), [], [], max(0.0, deadline - time.monotonic()))
-        if not ended:
-            return
-        for descriptor in ended:
-            del watched[descriptor]
-            os.close(descriptor)
-
-
 def require_ssh() -> str:
     """Return the path of the ssh client.
 
@@ -258,10 +246,6 @@ def require_ssh() -> str:
             name="ssh",
         )
     return found
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _start_ticks(pid: int) -> int:

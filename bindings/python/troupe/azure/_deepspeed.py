@@ -92,7 +92,8 @@ def text_for(text: str, own: str, there: str, host: str, devices: Sequence[str])
 
 @dataclass(frozen=True)
 class DeepspeedStart:
-    """The driver of a DeepSpeed job, as it travels: at most `slots` processes on each node, with `gpus` there."""
+    """The driver of a DeepSpeed job, as it travels: at most `slots` processes on each node, with
+    `gpus` there."""
 
     job: _rank.JobStart
     slots: int

@@ -95,10 +95,10 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def echo(text: str) -> None:
-    """Text that names what nodes, actors and programs say of themselves, without what a terminal
-    would obey."""
-    click.echo(_visible.text(text))
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text that names what nodes, actors and programs say of themselves, without what a
+    terminal would obey; with `err`, on stderr."""
+    click.echo(_visible.text(text), err=err)
 
 
 def echo_line(text: str) -> None:

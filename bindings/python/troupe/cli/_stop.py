@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import time
 from collections.abc import Sequence
 
 import click
 
 from troupe import exceptions
+from troupe._base import process_ends
 from troupe._cluster import connect, home
 from troupe.cli import _common
 
@@ -132,27 +131,15 @@ def end_programs(pids: Sequence[int], *, ask: bool = True, grace: float = GRACE_
             continue
     try:
         if not ask:
-            _wait(watched, min(grace, ASKED_S))
+            process_ends.drop_ended(watched, min(grace, ASKED_S))
         for number in (signal.SIGTERM, signal.SIGKILL):
             for descriptor in list(watched):
                 try:
                     signal.pidfd_send_signal(descriptor, number)
                 except ProcessLookupError:
                     continue
-            _wait(watched, grace)
+            process_ends.drop_ended(watched, grace)
         return sorted(watched.values())
     finally:
         for descriptor in watched:
-            os.close(descriptor)
-
-
-def _wait(watched: dict[int, int], timeout: float) -> None:
-    """Drops those that end within `timeout` seconds."""
-    deadline = time.monotonic() + timeout
-    while watched:
-        ended, _, _ = select.select(list(watched), [], [], max(0.0, deadline - time.monotonic()))
-        if not ended:
-            return
-        for descriptor in ended:
-            del watched[descriptor]
             os.close(descriptor)

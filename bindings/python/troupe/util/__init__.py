@@ -50,7 +50,8 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
 
 def get_node_ip_address() -> str:
     """Return the address at which other hosts reach this one: that of this process's node or, where
-    its host has none, the one that reaches the head. Blocks for a request. Raises ConnectionError outside of a session.
+    its host has none, the one that reaches the head. Blocks for a request.
+    Raises ConnectionError outside of a session.
     """
     from troupe._api import runtime_context as _runtime_context
 

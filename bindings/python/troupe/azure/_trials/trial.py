@@ -42,7 +42,7 @@ class TrialReports:
 
     @troupe.method(concurrency_group="jobs")
     def tell(self, metrics: dict[str, Any]) -> str:
-        """Report metrics of a process of the job; returns why the job must end, "" if it goes on."""
+        """Report metrics of a process of the job; return why the job must end, "" if it goes on."""
         decided: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._said.put((metrics, decided))
         return decided.get()

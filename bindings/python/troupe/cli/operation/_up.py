@@ -199,14 +199,8 @@ def _report(
     )
     for each in ordered:
         if each.cause:
-            _echo_error(f"{each.host.shown}: {each.cause}")
+            _common.echo(f"{each.host.shown}: {each.cause}", err=True)
     _common.echo_line(f"{came} of {len(hosts)} hosts are up in cluster {cluster_id[:8]}")
-
-
-def _echo_error(text: str) -> None:
-    from troupe._base import visible
-
-    click.echo(visible.text(text), err=True)
 
 
 @click.command()
@@ -258,9 +252,10 @@ def down(names: tuple[str, ...], cluster: str | None, wait_s: float, as_json: bo
     else:
         _common.echo("nothing that `troupe up` started is up")
     for each in cut_off:
-        _echo_error(
+        _common.echo(
             f"{each.record.shown}: its node did not end within {wait_s:g} s, and its connection "
-            "was cut: the node ends when the host notices"
+            "was cut: the node ends when the host notices",
+            err=True,
         )
     if cut_off:
         sys.exit(1)
