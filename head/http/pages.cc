@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "head/http/json_response.h"
+#include "head/http/numbers.h"
 #include "head/http/row_json.h"
 
 namespace troupe::head {
@@ -17,8 +17,7 @@ namespace json = boost::json;
 
 std::optional<std::uint64_t> NumberOf(const std::string& text) {
   std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!ReadWhole(text, &number)) return std::nullopt;
   return number;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "head/http/access.h"
+#include "head/http/numbers.h"
 #include "head/http/pages.h"
 #include "runtime/async/deadline.h"
 #include "runtime/base/log.h"
@@ -16,24 +16,12 @@ namespace {
 
 using async::Task;
 
-
 std::string LostText(std::uint64_t events) {
   return "event: lost\ndata: {\"events\":" + std::to_string(events) + "}\n\n";
 }
 
 std::string EndText(const Status& why) {
   return "event: end\ndata: {\"why\":\"" + ValidUtf8(JsonEscape(MessageOf(why))) + "\"}\n\n";
-}
-
-/// "3-17": an incarnation of the head and the number of an event.
-std::optional<std::pair<std::uint64_t, std::uint64_t>> ReadId(const std::string& text) {
-  std::pair<std::uint64_t, std::uint64_t> id;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, id.first);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
-  const auto second = std::from_chars(first.ptr + 1, end, id.second);
-  if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
-  return id;
 }
 
 }  // namespace
@@ -82,7 +70,7 @@ std::string BeginAt(const std::string& last_event_id, const Changes& now,
   place->versions = now.versions;
   place->number = events.empty() ? 0 : events.back().number;
   if (last_event_id.empty()) return "";
-  const auto id = ReadId(last_event_id);
+  const auto id = ReadPair(last_event_id);  // incarnation of the head, number of an event
   if (id && id->first == now.incarnation) {
     place->number = std::min(place->number, id->second);
     return "";

@@ -17,8 +17,6 @@
 namespace troupe::head {
 namespace {
 
-using ArchiveStatement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
-
 constexpr char kTables[] =
     "CREATE TABLE IF NOT EXISTS ended(number INTEGER PRIMARY KEY AUTOINCREMENT, launch BLOB NOT "
     "NULL UNIQUE, submitted_us INTEGER NOT NULL, lived_us INTEGER NOT NULL, crc INTEGER NOT NULL, "
@@ -149,6 +147,13 @@ Status SqliteArchive::MakeTables() {
   return Execute(kIndexes);
 }
 
+StatusOr<SqliteArchive::Statement> SqliteArchive::Prepare(const std::string& sql) const {
+  sqlite3_stmt* made = nullptr;
+  if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &made, nullptr) != SQLITE_OK)
+    return Error("prepare");
+  return Statement(made, sqlite3_finalize);
+}
+
 Status SqliteArchive::Write(const std::vector<EndedRecord>& records) {
   FaultAt("archive.write.before");
   TROUPE_TRY(Execute("BEGIN IMMEDIATE"));
@@ -167,11 +172,8 @@ Status SqliteArchive::WriteAll(const std::vector<EndedRecord>& records) {
   constexpr const char* kReturned =
       "INSERT OR REPLACE INTO returned(launch, crc, payload, attachment, position) "
       "VALUES(?, ?, ?, ?, ?)";
-  sqlite3_stmt* made = nullptr;
-  if (sqlite3_prepare_v2(db_, kEnded, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
-  const ArchiveStatement ended(made, sqlite3_finalize);
-  if (sqlite3_prepare_v2(db_, kReturned, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
-  const ArchiveStatement returned(made, sqlite3_finalize);
+  TROUPE_ASSIGN(const Statement ended, Prepare(kEnded));
+  TROUPE_ASSIGN(const Statement returned, Prepare(kReturned));
   for (const EndedRecord& record : records)
     TROUPE_TRY(WriteOne(record, ended.get(), returned.get()));
   const auto removed = Remove("number <= (SELECT max(number) FROM ended) - " +
@@ -253,10 +255,8 @@ Status SqliteArchive::Select(const std::string& which, const std::vector<Bound>&
                              std::vector<EndedRecord>* records) {
   const std::string sql =
       "SELECT launch, submitted_us, lived_us, crc, payload, attachment FROM ended " + which;
-  sqlite3_stmt* made = nullptr;
-  if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &made, nullptr) != SQLITE_OK)
-    return Error("prepare");
-  const ArchiveStatement select(made, sqlite3_finalize);
+  TROUPE_ASSIGN(const Statement select, Prepare(sql));
+  sqlite3_stmt* const made = select.get();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const int column = static_cast<int>(i) + 1;
     if (values[i].kind == Bound::kNumber) BindNumber(made, column, values[i].number);
@@ -286,9 +286,8 @@ Status SqliteArchive::Select(const std::string& which, const std::vector<Bound>&
 Status SqliteArchive::AddReturned(EndedRecord& record) {
   constexpr const char* kSelect =
       "SELECT position, crc, payload, attachment FROM returned WHERE launch = ? ORDER BY position";
-  sqlite3_stmt* made = nullptr;
-  if (sqlite3_prepare_v2(db_, kSelect, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
-  const ArchiveStatement select(made, sqlite3_finalize);
+  TROUPE_ASSIGN(const Statement select, Prepare(kSelect));
+  sqlite3_stmt* const made = select.get();
   const std::string launch = BytesOf(record.launch);
   BindBlob(made, 1, launch);
   int code = SQLITE_ROW;
@@ -308,9 +307,8 @@ StatusOr<std::vector<RequestId>> SqliteArchive::LatestRequests(std::uint64_t wit
   constexpr const char* kSelect =
       "SELECT request FROM ended WHERE lived_us > (SELECT max(lived_us) FROM ended) - ? AND "
       "request IS NOT NULL ORDER BY lived_us DESC LIMIT ?";
-  sqlite3_stmt* made = nullptr;
-  if (sqlite3_prepare_v2(db_, kSelect, -1, &made, nullptr) != SQLITE_OK) return Error("prepare");
-  const ArchiveStatement select(made, sqlite3_finalize);
+  TROUPE_ASSIGN(const Statement select, Prepare(kSelect));
+  sqlite3_stmt* const made = select.get();
   BindNumber(made, 1, within_us);
   BindNumber(made, 2, most);
   std::vector<RequestId> found;

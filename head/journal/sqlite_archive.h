@@ -62,6 +62,8 @@ class SqliteArchive {
   Status Select(const std::string& which, const std::vector<Bound>& values,
                 std::vector<EndedRecord>* records);
   Status AddReturned(EndedRecord& record);
+  using Statement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
+  StatusOr<Statement> Prepare(const std::string& sql) const;
   Status Execute(const std::string& sql);
   Status Error(const std::string& doing) const;
 

@@ -1,20 +1,13 @@
 #include "head/http/logs/log_query.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
+#include "head/http/numbers.h"
 #include "head/http/row_json.h"
 
 namespace troupe::head {
 namespace {
-
-template <class Number>
-bool ReadWhole(std::string_view text, Number* number) {
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, *number);
-  return read.ec == std::errc() && read.ptr == end;
-}
 
 LogQueryOrRefusal RefusedQuery(std::string_view why) {
   LogQueryOrRefusal refused;
@@ -35,7 +28,8 @@ LogQueryOrRefusal ReadLogQuery(RouteId route, const HttpRequest& request) {
     } else if (name == "limit") {
       has_limit = true;
       if (!ReadWhole(value, &query.limit) || query.limit == 0 || query.limit > kLogPageBytesMax)
-        return RefusedQuery("limit must be a number of bytes from 1 to 1048576");
+        return RefusedQuery("limit must be a number of bytes from 1 to " +
+                            std::to_string(kLogPageBytesMax));
     } else if (name == "follow") {
       if (value != "0" && value != "1") return RefusedQuery("follow must be 0 or 1");
       query.follow = value == "1";
@@ -115,14 +109,9 @@ std::string FormatPosition(const LogPosition& position) {
 }
 
 std::optional<LogPosition> ReadPosition(const std::string& text) {
-  const std::size_t dash = text.find('-');
-  LogPosition position;
-  if (dash == std::string::npos ||
-      !ReadWhole(std::string_view(text).substr(0, dash), &position.attempt) ||
-      !ReadWhole(std::string_view(text).substr(dash + 1), &position.offset)) {
-    return std::nullopt;
-  }
-  return position;
+  const auto pair = ReadPair(text);
+  if (!pair) return std::nullopt;
+  return LogPosition{pair->first, pair->second};
 }
 
 }  // namespace troupe::head

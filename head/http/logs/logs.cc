@@ -289,26 +289,22 @@ class Logs::Follower {
 
   /// The worker does not give the log of something that has ended.
   Task<bool> EndWithKept(const LogSource& source, Status why) {
-    std::string text;
-    if (source.is_job) {
+    std::string lost = MessageOf(why);  // "": the head has given all that it keeps
+    std::string text = "event: kept\ndata: {\"why\":\"" + Escaped(lost) + "\"}\n\n";
+    for (bool goes_on = source.is_job; goes_on;) {
       auto looking = logs_.ReadKept(source, query_, caller_);
       StatusOr<LogBytes> kept = co_await std::move(looking);
-      if (kept.ok()) {
-        text = "event: kept\ndata: {\"why\":\"" + Escaped(MessageOf(why)) + "\"}\n\n";
-        for (bool is_whole = false; kept.ok() && !is_whole;) {
-          is_whole = kept->chunk.ended;
-          text += TextOf(*std::move(kept));
-          auto telling = Tell(std::exchange(text, {}));
-          if (!co_await std::move(telling)) co_return false;
-          if (is_whole) break;
-          auto going_on = logs_.ReadKept(source, query_, caller_);
-          kept = co_await std::move(going_on);
-        }
-        auto ending = End(source.state, kept.ok() ? "" : MessageOf(kept.status()));
-        co_return co_await std::move(ending);
+      if (!kept.ok()) {
+        if (text.empty()) lost = MessageOf(kept.status());
+        break;
       }
+      lost.clear();
+      goes_on = !kept->chunk.ended;
+      text += TextOf(*std::move(kept));
+      auto telling = Tell(std::exchange(text, {}));
+      if (!co_await std::move(telling)) co_return false;
     }
-    auto ending = End(source.state, MessageOf(why));
+    auto ending = End(source.state, std::move(lost));
     co_return co_await std::move(ending);
   }
 
